@@ -481,12 +481,14 @@ func (x *PublishResult) GetError() *Problem {
 
 // Problem is an RFC 9457 problem.
 type Problem struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Type          string                 `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
-	Title         string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
-	Status        int32                  `protobuf:"varint,3,opt,name=status,proto3" json:"status,omitempty"`
-	Detail        string                 `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
-	Field         string                 `protobuf:"bytes,5,opt,name=field,proto3" json:"field,omitempty"`
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Type   string                 `protobuf:"bytes,1,opt,name=type,proto3" json:"type,omitempty"`
+	Title  string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	Status int32                  `protobuf:"varint,3,opt,name=status,proto3" json:"status,omitempty"`
+	Detail string                 `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
+	Field  string                 `protobuf:"bytes,5,opt,name=field,proto3" json:"field,omitempty"`
+	// How long to wait before another try, in milliseconds; 0: not said.
+	RetryAfterMs  int64 `protobuf:"varint,6,opt,name=retry_after_ms,json=retryAfterMs,proto3" json:"retry_after_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -556,6 +558,1192 @@ func (x *Problem) GetField() string {
 	return ""
 }
 
+func (x *Problem) GetRetryAfterMs() int64 {
+	if x != nil {
+		return x.RetryAfterMs
+	}
+	return 0
+}
+
+// StatusRequest names a notification.
+type StatusRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// One recipient; empty: all.
+	To            string `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StatusRequest) Reset() {
+	*x = StatusRequest{}
+	mi := &file_godwit_v1_publisher_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StatusRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StatusRequest) ProtoMessage() {}
+
+func (x *StatusRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_publisher_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
+func (*StatusRequest) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *StatusRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *StatusRequest) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+// StatusResponse has one item per recipient. Without StatusRequest.to, an item's channels are the live one alone.
+type StatusResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Items         []*NotificationStatus  `protobuf:"bytes,1,rep,name=items,proto3" json:"items,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *StatusResponse) Reset() {
+	*x = StatusResponse{}
+	mi := &file_godwit_v1_publisher_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *StatusResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*StatusResponse) ProtoMessage() {}
+
+func (x *StatusResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_publisher_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
+func (*StatusResponse) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *StatusResponse) GetItems() []*NotificationStatus {
+	if x != nil {
+		return x.Items
+	}
+	return nil
+}
+
+// NotificationStatus is the state of one recipient's copy. Times are Unix times in milliseconds; 0: it has not happened.
+type NotificationStatus struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	To    string                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	// scheduled, stored, delivered, acked, replied, expired, replaced, recalled or failed.
+	Status   string   `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
+	Priority Priority `protobuf:"varint,4,opt,name=priority,proto3,enum=godwit.v1.Priority" json:"priority,omitempty"`
+	Ack      AckMode  `protobuf:"varint,5,opt,name=ack,proto3,enum=godwit.v1.AckMode" json:"ack,omitempty"`
+	// 0 while the notification is scheduled.
+	Seq           uint64 `protobuf:"varint,6,opt,name=seq,proto3" json:"seq,omitempty"`
+	CreatedAtMs   int64  `protobuf:"varint,7,opt,name=created_at_ms,json=createdAtMs,proto3" json:"created_at_ms,omitempty"`
+	SendAtMs      int64  `protobuf:"varint,8,opt,name=send_at_ms,json=sendAtMs,proto3" json:"send_at_ms,omitempty"`
+	ExpiresAtMs   int64  `protobuf:"varint,9,opt,name=expires_at_ms,json=expiresAtMs,proto3" json:"expires_at_ms,omitempty"`
+	DeliveredAtMs int64  `protobuf:"varint,10,opt,name=delivered_at_ms,json=deliveredAtMs,proto3" json:"delivered_at_ms,omitempty"`
+	SettledAtMs   int64  `protobuf:"varint,11,opt,name=settled_at_ms,json=settledAtMs,proto3" json:"settled_at_ms,omitempty"`
+	AckedAtMs     int64  `protobuf:"varint,12,opt,name=acked_at_ms,json=ackedAtMs,proto3" json:"acked_at_ms,omitempty"`
+	// From when the notification was due to its acknowledgement.
+	LatencyMs     *int64             `protobuf:"varint,13,opt,name=latency_ms,json=latencyMs,proto3,oneof" json:"latency_ms,omitempty"`
+	Attempts      uint32             `protobuf:"varint,14,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	Reply         *NotificationReply `protobuf:"bytes,15,opt,name=reply,proto3" json:"reply,omitempty"`
+	Channels      []*ChannelStatus   `protobuf:"bytes,16,rep,name=channels,proto3" json:"channels,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NotificationStatus) Reset() {
+	*x = NotificationStatus{}
+	mi := &file_godwit_v1_publisher_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NotificationStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NotificationStatus) ProtoMessage() {}
+
+func (x *NotificationStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_publisher_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NotificationStatus.ProtoReflect.Descriptor instead.
+func (*NotificationStatus) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *NotificationStatus) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *NotificationStatus) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+func (x *NotificationStatus) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *NotificationStatus) GetPriority() Priority {
+	if x != nil {
+		return x.Priority
+	}
+	return Priority_PRIORITY_UNSPECIFIED
+}
+
+func (x *NotificationStatus) GetAck() AckMode {
+	if x != nil {
+		return x.Ack
+	}
+	return AckMode_ACK_MODE_UNSPECIFIED
+}
+
+func (x *NotificationStatus) GetSeq() uint64 {
+	if x != nil {
+		return x.Seq
+	}
+	return 0
+}
+
+func (x *NotificationStatus) GetCreatedAtMs() int64 {
+	if x != nil {
+		return x.CreatedAtMs
+	}
+	return 0
+}
+
+func (x *NotificationStatus) GetSendAtMs() int64 {
+	if x != nil {
+		return x.SendAtMs
+	}
+	return 0
+}
+
+func (x *NotificationStatus) GetExpiresAtMs() int64 {
+	if x != nil {
+		return x.ExpiresAtMs
+	}
+	return 0
+}
+
+func (x *NotificationStatus) GetDeliveredAtMs() int64 {
+	if x != nil {
+		return x.DeliveredAtMs
+	}
+	return 0
+}
+
+func (x *NotificationStatus) GetSettledAtMs() int64 {
+	if x != nil {
+		return x.SettledAtMs
+	}
+	return 0
+}
+
+func (x *NotificationStatus) GetAckedAtMs() int64 {
+	if x != nil {
+		return x.AckedAtMs
+	}
+	return 0
+}
+
+func (x *NotificationStatus) GetLatencyMs() int64 {
+	if x != nil && x.LatencyMs != nil {
+		return *x.LatencyMs
+	}
+	return 0
+}
+
+func (x *NotificationStatus) GetAttempts() uint32 {
+	if x != nil {
+		return x.Attempts
+	}
+	return 0
+}
+
+func (x *NotificationStatus) GetReply() *NotificationReply {
+	if x != nil {
+		return x.Reply
+	}
+	return nil
+}
+
+func (x *NotificationStatus) GetChannels() []*ChannelStatus {
+	if x != nil {
+		return x.Channels
+	}
+	return nil
+}
+
+// NotificationReply is a recipient's answer to a notification.
+type NotificationReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Status        int32                  `protobuf:"varint,1,opt,name=status,proto3" json:"status,omitempty"`
+	ContentType   string                 `protobuf:"bytes,2,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	Data          []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *NotificationReply) Reset() {
+	*x = NotificationReply{}
+	mi := &file_godwit_v1_publisher_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *NotificationReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*NotificationReply) ProtoMessage() {}
+
+func (x *NotificationReply) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_publisher_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use NotificationReply.ProtoReflect.Descriptor instead.
+func (*NotificationReply) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *NotificationReply) GetStatus() int32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *NotificationReply) GetContentType() string {
+	if x != nil {
+		return x.ContentType
+	}
+	return ""
+}
+
+func (x *NotificationReply) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+// ChannelStatus is the state of a copy on one channel.
+type ChannelStatus struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Channel string                 `protobuf:"bytes,1,opt,name=channel,proto3" json:"channel,omitempty"`
+	Status  string                 `protobuf:"bytes,2,opt,name=status,proto3" json:"status,omitempty"`
+	// Unix time in milliseconds.
+	AtMs   int64  `protobuf:"varint,3,opt,name=at_ms,json=atMs,proto3" json:"at_ms,omitempty"`
+	Detail string `protobuf:"bytes,4,opt,name=detail,proto3" json:"detail,omitempty"`
+	// Number of the escalation step, from 0; absent: the live channel.
+	Step          *uint32 `protobuf:"varint,5,opt,name=step,proto3,oneof" json:"step,omitempty"`
+	Endpoint      string  `protobuf:"bytes,6,opt,name=endpoint,proto3" json:"endpoint,omitempty"`
+	To            string  `protobuf:"bytes,7,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ChannelStatus) Reset() {
+	*x = ChannelStatus{}
+	mi := &file_godwit_v1_publisher_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ChannelStatus) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ChannelStatus) ProtoMessage() {}
+
+func (x *ChannelStatus) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_publisher_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ChannelStatus.ProtoReflect.Descriptor instead.
+func (*ChannelStatus) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *ChannelStatus) GetChannel() string {
+	if x != nil {
+		return x.Channel
+	}
+	return ""
+}
+
+func (x *ChannelStatus) GetStatus() string {
+	if x != nil {
+		return x.Status
+	}
+	return ""
+}
+
+func (x *ChannelStatus) GetAtMs() int64 {
+	if x != nil {
+		return x.AtMs
+	}
+	return 0
+}
+
+func (x *ChannelStatus) GetDetail() string {
+	if x != nil {
+		return x.Detail
+	}
+	return ""
+}
+
+func (x *ChannelStatus) GetStep() uint32 {
+	if x != nil && x.Step != nil {
+		return *x.Step
+	}
+	return 0
+}
+
+func (x *ChannelStatus) GetEndpoint() string {
+	if x != nil {
+		return x.Endpoint
+	}
+	return ""
+}
+
+func (x *ChannelStatus) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+// RecallRequest names a notification.
+type RecallRequest struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	// One recipient; empty: all.
+	To            string `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecallRequest) Reset() {
+	*x = RecallRequest{}
+	mi := &file_godwit_v1_publisher_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecallRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecallRequest) ProtoMessage() {}
+
+func (x *RecallRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_publisher_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecallRequest.ProtoReflect.Descriptor instead.
+func (*RecallRequest) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *RecallRequest) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *RecallRequest) GetTo() string {
+	if x != nil {
+		return x.To
+	}
+	return ""
+}
+
+// RecallResponse has the number of copies that were withdrawn.
+type RecallResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Recalled      int64                  `protobuf:"varint,1,opt,name=recalled,proto3" json:"recalled,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *RecallResponse) Reset() {
+	*x = RecallResponse{}
+	mi := &file_godwit_v1_publisher_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *RecallResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*RecallResponse) ProtoMessage() {}
+
+func (x *RecallResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_publisher_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use RecallResponse.ProtoReflect.Descriptor instead.
+func (*RecallResponse) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *RecallResponse) GetRecalled() int64 {
+	if x != nil {
+		return x.Recalled
+	}
+	return 0
+}
+
+// PutObjectRequest is a change of an object.
+type PutObjectRequest struct {
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Group  string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	Object string                 `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
+	// 1 to 2^63-1; 0: the server takes the next one. A version that is not above the current one changes nothing.
+	Version int64 `protobuf:"varint,3,opt,name=version,proto3" json:"version,omitempty"`
+	// At most 4 KiB.
+	Payload []byte `protobuf:"bytes,4,opt,name=payload,proto3" json:"payload,omitempty"`
+	// Default: application/json if payload is valid JSON, else application/octet-stream.
+	ContentType string `protobuf:"bytes,5,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	// The latest version is unknown; version, if given, is a floor.
+	Unknown bool `protobuf:"varint,6,opt,name=unknown,proto3" json:"unknown,omitempty"`
+	// The recipient, or "recipient/device", that made the change and gets no signal.
+	Source        string `protobuf:"bytes,7,opt,name=source,proto3" json:"source,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutObjectRequest) Reset() {
+	*x = PutObjectRequest{}
+	mi := &file_godwit_v1_publisher_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutObjectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutObjectRequest) ProtoMessage() {}
+
+func (x *PutObjectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_publisher_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutObjectRequest.ProtoReflect.Descriptor instead.
+func (*PutObjectRequest) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *PutObjectRequest) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *PutObjectRequest) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+func (x *PutObjectRequest) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *PutObjectRequest) GetPayload() []byte {
+	if x != nil {
+		return x.Payload
+	}
+	return nil
+}
+
+func (x *PutObjectRequest) GetContentType() string {
+	if x != nil {
+		return x.ContentType
+	}
+	return ""
+}
+
+func (x *PutObjectRequest) GetUnknown() bool {
+	if x != nil {
+		return x.Unknown
+	}
+	return false
+}
+
+func (x *PutObjectRequest) GetSource() string {
+	if x != nil {
+		return x.Source
+	}
+	return ""
+}
+
+// PutObjectResponse has the version that is stored now.
+type PutObjectResponse struct {
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Version int64                  `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	// False: the request's version was not above the stored one.
+	Changed       bool `protobuf:"varint,2,opt,name=changed,proto3" json:"changed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PutObjectResponse) Reset() {
+	*x = PutObjectResponse{}
+	mi := &file_godwit_v1_publisher_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PutObjectResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PutObjectResponse) ProtoMessage() {}
+
+func (x *PutObjectResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_publisher_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PutObjectResponse.ProtoReflect.Descriptor instead.
+func (*PutObjectResponse) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *PutObjectResponse) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *PutObjectResponse) GetChanged() bool {
+	if x != nil {
+		return x.Changed
+	}
+	return false
+}
+
+// DeleteObjectRequest names an object.
+type DeleteObjectRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"`
+	Object        string                 `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteObjectRequest) Reset() {
+	*x = DeleteObjectRequest{}
+	mi := &file_godwit_v1_publisher_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteObjectRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteObjectRequest) ProtoMessage() {}
+
+func (x *DeleteObjectRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_publisher_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteObjectRequest.ProtoReflect.Descriptor instead.
+func (*DeleteObjectRequest) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{14}
+}
+
+func (x *DeleteObjectRequest) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *DeleteObjectRequest) GetObject() string {
+	if x != nil {
+		return x.Object
+	}
+	return ""
+}
+
+// DeleteObjectResponse has the floor that the next version exceeds.
+type DeleteObjectResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Version       int64                  `protobuf:"varint,1,opt,name=version,proto3" json:"version,omitempty"`
+	Changed       bool                   `protobuf:"varint,2,opt,name=changed,proto3" json:"changed,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DeleteObjectResponse) Reset() {
+	*x = DeleteObjectResponse{}
+	mi := &file_godwit_v1_publisher_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DeleteObjectResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DeleteObjectResponse) ProtoMessage() {}
+
+func (x *DeleteObjectResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_publisher_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DeleteObjectResponse.ProtoReflect.Descriptor instead.
+func (*DeleteObjectResponse) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *DeleteObjectResponse) GetVersion() int64 {
+	if x != nil {
+		return x.Version
+	}
+	return 0
+}
+
+func (x *DeleteObjectResponse) GetChanged() bool {
+	if x != nil {
+		return x.Changed
+	}
+	return false
+}
+
+// PublishMessageRequest is a message for a topic.
+type PublishMessageRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Topic       string                 `protobuf:"bytes,1,opt,name=topic,proto3" json:"topic,omitempty"`
+	ContentType string                 `protobuf:"bytes,2,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	// At most 64 KiB.
+	Data          []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PublishMessageRequest) Reset() {
+	*x = PublishMessageRequest{}
+	mi := &file_godwit_v1_publisher_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PublishMessageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PublishMessageRequest) ProtoMessage() {}
+
+func (x *PublishMessageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_publisher_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PublishMessageRequest.ProtoReflect.Descriptor instead.
+func (*PublishMessageRequest) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *PublishMessageRequest) GetTopic() string {
+	if x != nil {
+		return x.Topic
+	}
+	return ""
+}
+
+func (x *PublishMessageRequest) GetContentType() string {
+	if x != nil {
+		return x.ContentType
+	}
+	return ""
+}
+
+func (x *PublishMessageRequest) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+// PublishMessageResponse says that the message was handed on.
+type PublishMessageResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *PublishMessageResponse) Reset() {
+	*x = PublishMessageResponse{}
+	mi := &file_godwit_v1_publisher_proto_msgTypes[17]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *PublishMessageResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*PublishMessageResponse) ProtoMessage() {}
+
+func (x *PublishMessageResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_publisher_proto_msgTypes[17]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use PublishMessageResponse.ProtoReflect.Descriptor instead.
+func (*PublishMessageResponse) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{17}
+}
+
+// AskRequest is a request to a worker. Metadata "traceparent" and "tracestate" travel along.
+type AskRequest struct {
+	state       protoimpl.MessageState `protogen:"open.v1"`
+	Subject     string                 `protobuf:"bytes,1,opt,name=subject,proto3" json:"subject,omitempty"`
+	ContentType string                 `protobuf:"bytes,2,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	// At most 1 MiB.
+	Data []byte `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
+	// How long to wait for the answer in milliseconds; 0: 5 s; at most 60 s. The call's own deadline holds as well.
+	TimeoutMs     int64 `protobuf:"varint,4,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AskRequest) Reset() {
+	*x = AskRequest{}
+	mi := &file_godwit_v1_publisher_proto_msgTypes[18]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AskRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AskRequest) ProtoMessage() {}
+
+func (x *AskRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_publisher_proto_msgTypes[18]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
+func (*AskRequest) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{18}
+}
+
+func (x *AskRequest) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *AskRequest) GetContentType() string {
+	if x != nil {
+		return x.ContentType
+	}
+	return ""
+}
+
+func (x *AskRequest) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *AskRequest) GetTimeoutMs() int64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+// AskResponse is the worker's answer.
+type AskResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// An HTTP status.
+	Status        int32          `protobuf:"varint,1,opt,name=status,proto3" json:"status,omitempty"`
+	Headers       []*HeaderField `protobuf:"bytes,2,rep,name=headers,proto3" json:"headers,omitempty"`
+	ContentType   string         `protobuf:"bytes,3,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	Data          []byte         `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AskResponse) Reset() {
+	*x = AskResponse{}
+	mi := &file_godwit_v1_publisher_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AskResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AskResponse) ProtoMessage() {}
+
+func (x *AskResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_publisher_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
+func (*AskResponse) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *AskResponse) GetStatus() int32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *AskResponse) GetHeaders() []*HeaderField {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+func (x *AskResponse) GetContentType() string {
+	if x != nil {
+		return x.ContentType
+	}
+	return ""
+}
+
+func (x *AskResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+// AskRecipientRequest is a request to a recipient's session.
+type AskRecipientRequest struct {
+	state     protoimpl.MessageState `protogen:"open.v1"`
+	Recipient string                 `protobuf:"bytes,1,opt,name=recipient,proto3" json:"recipient,omitempty"`
+	// One device's sessions; empty: all.
+	Device string `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"`
+	// What the client is told that it is asked; may be empty.
+	Subject     string `protobuf:"bytes,3,opt,name=subject,proto3" json:"subject,omitempty"`
+	ContentType string `protobuf:"bytes,4,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	// At most 1 MiB.
+	Data []byte `protobuf:"bytes,5,opt,name=data,proto3" json:"data,omitempty"`
+	// How long to wait for the answer in milliseconds; 0: 5 s; at most 60 s. The call's own deadline holds as well.
+	TimeoutMs     int64 `protobuf:"varint,6,opt,name=timeout_ms,json=timeoutMs,proto3" json:"timeout_ms,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AskRecipientRequest) Reset() {
+	*x = AskRecipientRequest{}
+	mi := &file_godwit_v1_publisher_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AskRecipientRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AskRecipientRequest) ProtoMessage() {}
+
+func (x *AskRecipientRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_publisher_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AskRecipientRequest.ProtoReflect.Descriptor instead.
+func (*AskRecipientRequest) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *AskRecipientRequest) GetRecipient() string {
+	if x != nil {
+		return x.Recipient
+	}
+	return ""
+}
+
+func (x *AskRecipientRequest) GetDevice() string {
+	if x != nil {
+		return x.Device
+	}
+	return ""
+}
+
+func (x *AskRecipientRequest) GetSubject() string {
+	if x != nil {
+		return x.Subject
+	}
+	return ""
+}
+
+func (x *AskRecipientRequest) GetContentType() string {
+	if x != nil {
+		return x.ContentType
+	}
+	return ""
+}
+
+func (x *AskRecipientRequest) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *AskRecipientRequest) GetTimeoutMs() int64 {
+	if x != nil {
+		return x.TimeoutMs
+	}
+	return 0
+}
+
+// AskRecipientResponse is the client's answer.
+type AskRecipientResponse struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// An HTTP status.
+	Status        int32          `protobuf:"varint,1,opt,name=status,proto3" json:"status,omitempty"`
+	Headers       []*HeaderField `protobuf:"bytes,2,rep,name=headers,proto3" json:"headers,omitempty"`
+	ContentType   string         `protobuf:"bytes,3,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
+	Data          []byte         `protobuf:"bytes,4,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *AskRecipientResponse) Reset() {
+	*x = AskRecipientResponse{}
+	mi := &file_godwit_v1_publisher_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *AskRecipientResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*AskRecipientResponse) ProtoMessage() {}
+
+func (x *AskRecipientResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_publisher_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use AskRecipientResponse.ProtoReflect.Descriptor instead.
+func (*AskRecipientResponse) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *AskRecipientResponse) GetStatus() int32 {
+	if x != nil {
+		return x.Status
+	}
+	return 0
+}
+
+func (x *AskRecipientResponse) GetHeaders() []*HeaderField {
+	if x != nil {
+		return x.Headers
+	}
+	return nil
+}
+
+func (x *AskRecipientResponse) GetContentType() string {
+	if x != nil {
+		return x.ContentType
+	}
+	return ""
+}
+
+func (x *AskRecipientResponse) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 var File_godwit_v1_publisher_proto protoreflect.FileDescriptor
 
 const file_godwit_v1_publisher_proto_rawDesc = "" +
@@ -600,21 +1788,120 @@ const file_godwit_v1_publisher_proto_rawDesc = "" +
 	"\x06status\x18\x03 \x01(\tR\x06status\x12\x1c\n" +
 	"\tduplicate\x18\x04 \x01(\bR\tduplicate\x12\"\n" +
 	"\rexpires_at_ms\x18\x05 \x01(\x03R\vexpiresAtMs\x12(\n" +
-	"\x05error\x18\x06 \x01(\v2\x12.godwit.v1.ProblemR\x05error\"y\n" +
+	"\x05error\x18\x06 \x01(\v2\x12.godwit.v1.ProblemR\x05error\"\x9f\x01\n" +
 	"\aProblem\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x14\n" +
 	"\x05title\x18\x02 \x01(\tR\x05title\x12\x16\n" +
 	"\x06status\x18\x03 \x01(\x05R\x06status\x12\x16\n" +
 	"\x06detail\x18\x04 \x01(\tR\x06detail\x12\x14\n" +
-	"\x05field\x18\x05 \x01(\tR\x05field*Z\n" +
+	"\x05field\x18\x05 \x01(\tR\x05field\x12$\n" +
+	"\x0eretry_after_ms\x18\x06 \x01(\x03R\fretryAfterMs\"/\n" +
+	"\rStatusRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\"E\n" +
+	"\x0eStatusResponse\x123\n" +
+	"\x05items\x18\x01 \x03(\v2\x1d.godwit.v1.NotificationStatusR\x05items\"\xc0\x04\n" +
+	"\x12NotificationStatus\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\x12\x16\n" +
+	"\x06status\x18\x03 \x01(\tR\x06status\x12/\n" +
+	"\bpriority\x18\x04 \x01(\x0e2\x13.godwit.v1.PriorityR\bpriority\x12$\n" +
+	"\x03ack\x18\x05 \x01(\x0e2\x12.godwit.v1.AckModeR\x03ack\x12\x10\n" +
+	"\x03seq\x18\x06 \x01(\x04R\x03seq\x12\"\n" +
+	"\rcreated_at_ms\x18\a \x01(\x03R\vcreatedAtMs\x12\x1c\n" +
+	"\n" +
+	"send_at_ms\x18\b \x01(\x03R\bsendAtMs\x12\"\n" +
+	"\rexpires_at_ms\x18\t \x01(\x03R\vexpiresAtMs\x12&\n" +
+	"\x0fdelivered_at_ms\x18\n" +
+	" \x01(\x03R\rdeliveredAtMs\x12\"\n" +
+	"\rsettled_at_ms\x18\v \x01(\x03R\vsettledAtMs\x12\x1e\n" +
+	"\vacked_at_ms\x18\f \x01(\x03R\tackedAtMs\x12\"\n" +
+	"\n" +
+	"latency_ms\x18\r \x01(\x03H\x00R\tlatencyMs\x88\x01\x01\x12\x1a\n" +
+	"\battempts\x18\x0e \x01(\rR\battempts\x122\n" +
+	"\x05reply\x18\x0f \x01(\v2\x1c.godwit.v1.NotificationReplyR\x05reply\x124\n" +
+	"\bchannels\x18\x10 \x03(\v2\x18.godwit.v1.ChannelStatusR\bchannelsB\r\n" +
+	"\v_latency_ms\"b\n" +
+	"\x11NotificationReply\x12\x16\n" +
+	"\x06status\x18\x01 \x01(\x05R\x06status\x12!\n" +
+	"\fcontent_type\x18\x02 \x01(\tR\vcontentType\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"\xbc\x01\n" +
+	"\rChannelStatus\x12\x18\n" +
+	"\achannel\x18\x01 \x01(\tR\achannel\x12\x16\n" +
+	"\x06status\x18\x02 \x01(\tR\x06status\x12\x13\n" +
+	"\x05at_ms\x18\x03 \x01(\x03R\x04atMs\x12\x16\n" +
+	"\x06detail\x18\x04 \x01(\tR\x06detail\x12\x17\n" +
+	"\x04step\x18\x05 \x01(\rH\x00R\x04step\x88\x01\x01\x12\x1a\n" +
+	"\bendpoint\x18\x06 \x01(\tR\bendpoint\x12\x0e\n" +
+	"\x02to\x18\a \x01(\tR\x02toB\a\n" +
+	"\x05_step\"/\n" +
+	"\rRecallRequest\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x0e\n" +
+	"\x02to\x18\x02 \x01(\tR\x02to\",\n" +
+	"\x0eRecallResponse\x12\x1a\n" +
+	"\brecalled\x18\x01 \x01(\x03R\brecalled\"\xc9\x01\n" +
+	"\x10PutObjectRequest\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12\x16\n" +
+	"\x06object\x18\x02 \x01(\tR\x06object\x12\x18\n" +
+	"\aversion\x18\x03 \x01(\x03R\aversion\x12\x18\n" +
+	"\apayload\x18\x04 \x01(\fR\apayload\x12!\n" +
+	"\fcontent_type\x18\x05 \x01(\tR\vcontentType\x12\x18\n" +
+	"\aunknown\x18\x06 \x01(\bR\aunknown\x12\x16\n" +
+	"\x06source\x18\a \x01(\tR\x06source\"G\n" +
+	"\x11PutObjectResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x03R\aversion\x12\x18\n" +
+	"\achanged\x18\x02 \x01(\bR\achanged\"C\n" +
+	"\x13DeleteObjectRequest\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12\x16\n" +
+	"\x06object\x18\x02 \x01(\tR\x06object\"J\n" +
+	"\x14DeleteObjectResponse\x12\x18\n" +
+	"\aversion\x18\x01 \x01(\x03R\aversion\x12\x18\n" +
+	"\achanged\x18\x02 \x01(\bR\achanged\"d\n" +
+	"\x15PublishMessageRequest\x12\x14\n" +
+	"\x05topic\x18\x01 \x01(\tR\x05topic\x12!\n" +
+	"\fcontent_type\x18\x02 \x01(\tR\vcontentType\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\"\x18\n" +
+	"\x16PublishMessageResponse\"|\n" +
+	"\n" +
+	"AskRequest\x12\x18\n" +
+	"\asubject\x18\x01 \x01(\tR\asubject\x12!\n" +
+	"\fcontent_type\x18\x02 \x01(\tR\vcontentType\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\x04 \x01(\x03R\ttimeoutMs\"\x8e\x01\n" +
+	"\vAskResponse\x12\x16\n" +
+	"\x06status\x18\x01 \x01(\x05R\x06status\x120\n" +
+	"\aheaders\x18\x02 \x03(\v2\x16.godwit.v1.HeaderFieldR\aheaders\x12!\n" +
+	"\fcontent_type\x18\x03 \x01(\tR\vcontentType\x12\x12\n" +
+	"\x04data\x18\x04 \x01(\fR\x04data\"\xbb\x01\n" +
+	"\x13AskRecipientRequest\x12\x1c\n" +
+	"\trecipient\x18\x01 \x01(\tR\trecipient\x12\x16\n" +
+	"\x06device\x18\x02 \x01(\tR\x06device\x12\x18\n" +
+	"\asubject\x18\x03 \x01(\tR\asubject\x12!\n" +
+	"\fcontent_type\x18\x04 \x01(\tR\vcontentType\x12\x12\n" +
+	"\x04data\x18\x05 \x01(\fR\x04data\x12\x1d\n" +
+	"\n" +
+	"timeout_ms\x18\x06 \x01(\x03R\ttimeoutMs\"\x97\x01\n" +
+	"\x14AskRecipientResponse\x12\x16\n" +
+	"\x06status\x18\x01 \x01(\x05R\x06status\x120\n" +
+	"\aheaders\x18\x02 \x03(\v2\x16.godwit.v1.HeaderFieldR\aheaders\x12!\n" +
+	"\fcontent_type\x18\x03 \x01(\tR\vcontentType\x12\x12\n" +
+	"\x04data\x18\x04 \x01(\fR\x04data*Z\n" +
 	"\aAckMode\x12\x18\n" +
 	"\x14ACK_MODE_UNSPECIFIED\x10\x00\x12\x10\n" +
 	"\fACK_MODE_ANY\x10\x01\x12\x10\n" +
 	"\fACK_MODE_ALL\x10\x02\x12\x11\n" +
-	"\rACK_MODE_NONE\x10\x032\x99\x01\n" +
+	"\rACK_MODE_NONE\x10\x032\x8e\x05\n" +
 	"\tPublisher\x12@\n" +
 	"\aPublish\x12\x19.godwit.v1.PublishRequest\x1a\x1a.godwit.v1.PublishResponse\x12J\n" +
-	"\rPublishStream\x12\x19.godwit.v1.PublishRequest\x1a\x1a.godwit.v1.PublishResponse(\x010\x01B)Z'godwit.dev/godwit/api/godwitpb;godwitpbb\x06proto3"
+	"\rPublishStream\x12\x19.godwit.v1.PublishRequest\x1a\x1a.godwit.v1.PublishResponse(\x010\x01\x12=\n" +
+	"\x06Status\x12\x18.godwit.v1.StatusRequest\x1a\x19.godwit.v1.StatusResponse\x12=\n" +
+	"\x06Recall\x12\x18.godwit.v1.RecallRequest\x1a\x19.godwit.v1.RecallResponse\x12F\n" +
+	"\tPutObject\x12\x1b.godwit.v1.PutObjectRequest\x1a\x1c.godwit.v1.PutObjectResponse\x12O\n" +
+	"\fDeleteObject\x12\x1e.godwit.v1.DeleteObjectRequest\x1a\x1f.godwit.v1.DeleteObjectResponse\x12U\n" +
+	"\x0ePublishMessage\x12 .godwit.v1.PublishMessageRequest\x1a!.godwit.v1.PublishMessageResponse\x124\n" +
+	"\x03Ask\x12\x15.godwit.v1.AskRequest\x1a\x16.godwit.v1.AskResponse\x12O\n" +
+	"\fAskRecipient\x12\x1e.godwit.v1.AskRecipientRequest\x1a\x1f.godwit.v1.AskRecipientResponseB)Z'godwit.dev/godwit/api/godwitpb;godwitpbb\x06proto3"
 
 var (
 	file_godwit_v1_publisher_proto_rawDescOnce sync.Once
@@ -629,33 +1916,72 @@ func file_godwit_v1_publisher_proto_rawDescGZIP() []byte {
 }
 
 var file_godwit_v1_publisher_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_godwit_v1_publisher_proto_msgTypes = make([]protoimpl.MessageInfo, 6)
+var file_godwit_v1_publisher_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
 var file_godwit_v1_publisher_proto_goTypes = []any{
-	(AckMode)(0),            // 0: godwit.v1.AckMode
-	(*PublishRequest)(nil),  // 1: godwit.v1.PublishRequest
-	(*EscalationStep)(nil),  // 2: godwit.v1.EscalationStep
-	(*PublishResponse)(nil), // 3: godwit.v1.PublishResponse
-	(*PublishResult)(nil),   // 4: godwit.v1.PublishResult
-	(*Problem)(nil),         // 5: godwit.v1.Problem
-	nil,                     // 6: godwit.v1.PublishRequest.VariablesEntry
-	(Priority)(0),           // 7: godwit.v1.Priority
+	(AckMode)(0),                   // 0: godwit.v1.AckMode
+	(*PublishRequest)(nil),         // 1: godwit.v1.PublishRequest
+	(*EscalationStep)(nil),         // 2: godwit.v1.EscalationStep
+	(*PublishResponse)(nil),        // 3: godwit.v1.PublishResponse
+	(*PublishResult)(nil),          // 4: godwit.v1.PublishResult
+	(*Problem)(nil),                // 5: godwit.v1.Problem
+	(*StatusRequest)(nil),          // 6: godwit.v1.StatusRequest
+	(*StatusResponse)(nil),         // 7: godwit.v1.StatusResponse
+	(*NotificationStatus)(nil),     // 8: godwit.v1.NotificationStatus
+	(*NotificationReply)(nil),      // 9: godwit.v1.NotificationReply
+	(*ChannelStatus)(nil),          // 10: godwit.v1.ChannelStatus
+	(*RecallRequest)(nil),          // 11: godwit.v1.RecallRequest
+	(*RecallResponse)(nil),         // 12: godwit.v1.RecallResponse
+	(*PutObjectRequest)(nil),       // 13: godwit.v1.PutObjectRequest
+	(*PutObjectResponse)(nil),      // 14: godwit.v1.PutObjectResponse
+	(*DeleteObjectRequest)(nil),    // 15: godwit.v1.DeleteObjectRequest
+	(*DeleteObjectResponse)(nil),   // 16: godwit.v1.DeleteObjectResponse
+	(*PublishMessageRequest)(nil),  // 17: godwit.v1.PublishMessageRequest
+	(*PublishMessageResponse)(nil), // 18: godwit.v1.PublishMessageResponse
+	(*AskRequest)(nil),             // 19: godwit.v1.AskRequest
+	(*AskResponse)(nil),            // 20: godwit.v1.AskResponse
+	(*AskRecipientRequest)(nil),    // 21: godwit.v1.AskRecipientRequest
+	(*AskRecipientResponse)(nil),   // 22: godwit.v1.AskRecipientResponse
+	nil,                            // 23: godwit.v1.PublishRequest.VariablesEntry
+	(Priority)(0),                  // 24: godwit.v1.Priority
+	(*HeaderField)(nil),            // 25: godwit.v1.HeaderField
 }
 var file_godwit_v1_publisher_proto_depIdxs = []int32{
-	7, // 0: godwit.v1.PublishRequest.priority:type_name -> godwit.v1.Priority
-	0, // 1: godwit.v1.PublishRequest.ack:type_name -> godwit.v1.AckMode
-	2, // 2: godwit.v1.PublishRequest.escalate:type_name -> godwit.v1.EscalationStep
-	6, // 3: godwit.v1.PublishRequest.variables:type_name -> godwit.v1.PublishRequest.VariablesEntry
-	4, // 4: godwit.v1.PublishResponse.results:type_name -> godwit.v1.PublishResult
-	5, // 5: godwit.v1.PublishResult.error:type_name -> godwit.v1.Problem
-	1, // 6: godwit.v1.Publisher.Publish:input_type -> godwit.v1.PublishRequest
-	1, // 7: godwit.v1.Publisher.PublishStream:input_type -> godwit.v1.PublishRequest
-	3, // 8: godwit.v1.Publisher.Publish:output_type -> godwit.v1.PublishResponse
-	3, // 9: godwit.v1.Publisher.PublishStream:output_type -> godwit.v1.PublishResponse
-	8, // [8:10] is the sub-list for method output_type
-	6, // [6:8] is the sub-list for method input_type
-	6, // [6:6] is the sub-list for extension type_name
-	6, // [6:6] is the sub-list for extension extendee
-	0, // [0:6] is the sub-list for field type_name
+	24, // 0: godwit.v1.PublishRequest.priority:type_name -> godwit.v1.Priority
+	0,  // 1: godwit.v1.PublishRequest.ack:type_name -> godwit.v1.AckMode
+	2,  // 2: godwit.v1.PublishRequest.escalate:type_name -> godwit.v1.EscalationStep
+	23, // 3: godwit.v1.PublishRequest.variables:type_name -> godwit.v1.PublishRequest.VariablesEntry
+	4,  // 4: godwit.v1.PublishResponse.results:type_name -> godwit.v1.PublishResult
+	5,  // 5: godwit.v1.PublishResult.error:type_name -> godwit.v1.Problem
+	8,  // 6: godwit.v1.StatusResponse.items:type_name -> godwit.v1.NotificationStatus
+	24, // 7: godwit.v1.NotificationStatus.priority:type_name -> godwit.v1.Priority
+	0,  // 8: godwit.v1.NotificationStatus.ack:type_name -> godwit.v1.AckMode
+	9,  // 9: godwit.v1.NotificationStatus.reply:type_name -> godwit.v1.NotificationReply
+	10, // 10: godwit.v1.NotificationStatus.channels:type_name -> godwit.v1.ChannelStatus
+	25, // 11: godwit.v1.AskResponse.headers:type_name -> godwit.v1.HeaderField
+	25, // 12: godwit.v1.AskRecipientResponse.headers:type_name -> godwit.v1.HeaderField
+	1,  // 13: godwit.v1.Publisher.Publish:input_type -> godwit.v1.PublishRequest
+	1,  // 14: godwit.v1.Publisher.PublishStream:input_type -> godwit.v1.PublishRequest
+	6,  // 15: godwit.v1.Publisher.Status:input_type -> godwit.v1.StatusRequest
+	11, // 16: godwit.v1.Publisher.Recall:input_type -> godwit.v1.RecallRequest
+	13, // 17: godwit.v1.Publisher.PutObject:input_type -> godwit.v1.PutObjectRequest
+	15, // 18: godwit.v1.Publisher.DeleteObject:input_type -> godwit.v1.DeleteObjectRequest
+	17, // 19: godwit.v1.Publisher.PublishMessage:input_type -> godwit.v1.PublishMessageRequest
+	19, // 20: godwit.v1.Publisher.Ask:input_type -> godwit.v1.AskRequest
+	21, // 21: godwit.v1.Publisher.AskRecipient:input_type -> godwit.v1.AskRecipientRequest
+	3,  // 22: godwit.v1.Publisher.Publish:output_type -> godwit.v1.PublishResponse
+	3,  // 23: godwit.v1.Publisher.PublishStream:output_type -> godwit.v1.PublishResponse
+	7,  // 24: godwit.v1.Publisher.Status:output_type -> godwit.v1.StatusResponse
+	12, // 25: godwit.v1.Publisher.Recall:output_type -> godwit.v1.RecallResponse
+	14, // 26: godwit.v1.Publisher.PutObject:output_type -> godwit.v1.PutObjectResponse
+	16, // 27: godwit.v1.Publisher.DeleteObject:output_type -> godwit.v1.DeleteObjectResponse
+	18, // 28: godwit.v1.Publisher.PublishMessage:output_type -> godwit.v1.PublishMessageResponse
+	20, // 29: godwit.v1.Publisher.Ask:output_type -> godwit.v1.AskResponse
+	22, // 30: godwit.v1.Publisher.AskRecipient:output_type -> godwit.v1.AskRecipientResponse
+	22, // [22:31] is the sub-list for method output_type
+	13, // [13:22] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_godwit_v1_publisher_proto_init() }
@@ -665,13 +1991,15 @@ func file_godwit_v1_publisher_proto_init() {
 	}
 	file_godwit_v1_client_proto_init()
 	file_godwit_v1_publisher_proto_msgTypes[1].OneofWrappers = []any{}
+	file_godwit_v1_publisher_proto_msgTypes[7].OneofWrappers = []any{}
+	file_godwit_v1_publisher_proto_msgTypes[9].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_godwit_v1_publisher_proto_rawDesc), len(file_godwit_v1_publisher_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   6,
+			NumMessages:   23,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

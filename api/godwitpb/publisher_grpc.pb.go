@@ -19,20 +19,44 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Publisher_Publish_FullMethodName       = "/godwit.v1.Publisher/Publish"
-	Publisher_PublishStream_FullMethodName = "/godwit.v1.Publisher/PublishStream"
+	Publisher_Publish_FullMethodName        = "/godwit.v1.Publisher/Publish"
+	Publisher_PublishStream_FullMethodName  = "/godwit.v1.Publisher/PublishStream"
+	Publisher_Status_FullMethodName         = "/godwit.v1.Publisher/Status"
+	Publisher_Recall_FullMethodName         = "/godwit.v1.Publisher/Recall"
+	Publisher_PutObject_FullMethodName      = "/godwit.v1.Publisher/PutObject"
+	Publisher_DeleteObject_FullMethodName   = "/godwit.v1.Publisher/DeleteObject"
+	Publisher_PublishMessage_FullMethodName = "/godwit.v1.Publisher/PublishMessage"
+	Publisher_Ask_FullMethodName            = "/godwit.v1.Publisher/Ask"
+	Publisher_AskRecipient_FullMethodName   = "/godwit.v1.Publisher/AskRecipient"
 )
 
 // PublisherClient is the client API for Publisher service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Publisher is what back ends call. Metadata "authorization: Bearer KEY" names an API key with role publish.
+// Publisher is what back ends call. Metadata "authorization: Bearer KEY" names an API key with role publish; role read is
+// enough for Status. A failed call's trailers have a Problem, the one that the HTTP API answers with: "godwit-problem-bin".
 type PublisherClient interface {
-	// Publish stores one notification and answers once it is on disk.
+	// Publish stores one notification and answers once it is on disk. Metadata "idempotency-key" names a request without an
+	// id, as the HTTP header does.
 	Publish(ctx context.Context, in *PublishRequest, opts ...grpc.CallOption) (*PublishResponse, error)
-	// PublishStream answers every request in order; requests in flight share commits.
+	// PublishStream answers every request in order; requests in flight share commits. With metadata "idempotency-key" a
+	// request's id follows from the key and the request's place in the stream, as in a batch over HTTP.
 	PublishStream(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[PublishRequest, PublishResponse], error)
+	// Status returns the state of a notification's copies. NOT_FOUND: there is none.
+	Status(ctx context.Context, in *StatusRequest, opts ...grpc.CallOption) (*StatusResponse, error)
+	// Recall withdraws a notification's unsettled copies.
+	Recall(ctx context.Context, in *RecallRequest, opts ...grpc.CallOption) (*RecallResponse, error)
+	// PutObject gives an object a new version, or makes its version unknown, and answers once the change is on disk.
+	PutObject(ctx context.Context, in *PutObjectRequest, opts ...grpc.CallOption) (*PutObjectResponse, error)
+	// DeleteObject makes an object's version unknown. NOT_FOUND: the object was never put.
+	DeleteObject(ctx context.Context, in *DeleteObjectRequest, opts ...grpc.CallOption) (*DeleteObjectResponse, error)
+	// PublishMessage hands a message to a topic's present subscribers, at most once.
+	PublishMessage(ctx context.Context, in *PublishMessageRequest, opts ...grpc.CallOption) (*PublishMessageResponse, error)
+	// Ask sends a request to one of the workers that serve a subject and returns the answer, whatever its status.
+	Ask(ctx context.Context, in *AskRequest, opts ...grpc.CallOption) (*AskResponse, error)
+	// AskRecipient sends a request to a recipient's newest session and returns the answer, whatever its status.
+	AskRecipient(ctx context.Context, in *AskRecipientRequest, opts ...grpc.CallOption) (*AskRecipientResponse, error)
 }
 
 type publisherClient struct {
@@ -66,16 +90,103 @@ func (c *publisherClient) PublishStream(ctx context.Context, opts ...grpc.CallOp
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Publisher_PublishStreamClient = grpc.BidiStreamingClient[PublishRequest, PublishResponse]
 
+func (c *publisherClient) Status(ctx context.Context, in *StatusRequest, opts ...grpc.CallOption) (*StatusResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(StatusResponse)
+	err := c.cc.Invoke(ctx, Publisher_Status_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *publisherClient) Recall(ctx context.Context, in *RecallRequest, opts ...grpc.CallOption) (*RecallResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(RecallResponse)
+	err := c.cc.Invoke(ctx, Publisher_Recall_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *publisherClient) PutObject(ctx context.Context, in *PutObjectRequest, opts ...grpc.CallOption) (*PutObjectResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PutObjectResponse)
+	err := c.cc.Invoke(ctx, Publisher_PutObject_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *publisherClient) DeleteObject(ctx context.Context, in *DeleteObjectRequest, opts ...grpc.CallOption) (*DeleteObjectResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DeleteObjectResponse)
+	err := c.cc.Invoke(ctx, Publisher_DeleteObject_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *publisherClient) PublishMessage(ctx context.Context, in *PublishMessageRequest, opts ...grpc.CallOption) (*PublishMessageResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(PublishMessageResponse)
+	err := c.cc.Invoke(ctx, Publisher_PublishMessage_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *publisherClient) Ask(ctx context.Context, in *AskRequest, opts ...grpc.CallOption) (*AskResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AskResponse)
+	err := c.cc.Invoke(ctx, Publisher_Ask_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *publisherClient) AskRecipient(ctx context.Context, in *AskRecipientRequest, opts ...grpc.CallOption) (*AskRecipientResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(AskRecipientResponse)
+	err := c.cc.Invoke(ctx, Publisher_AskRecipient_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // PublisherServer is the server API for Publisher service.
 // All implementations must embed UnimplementedPublisherServer
 // for forward compatibility.
 //
-// Publisher is what back ends call. Metadata "authorization: Bearer KEY" names an API key with role publish.
+// Publisher is what back ends call. Metadata "authorization: Bearer KEY" names an API key with role publish; role read is
+// enough for Status. A failed call's trailers have a Problem, the one that the HTTP API answers with: "godwit-problem-bin".
 type PublisherServer interface {
-	// Publish stores one notification and answers once it is on disk.
+	// Publish stores one notification and answers once it is on disk. Metadata "idempotency-key" names a request without an
+	// id, as the HTTP header does.
 	Publish(context.Context, *PublishRequest) (*PublishResponse, error)
-	// PublishStream answers every request in order; requests in flight share commits.
+	// PublishStream answers every request in order; requests in flight share commits. With metadata "idempotency-key" a
+	// request's id follows from the key and the request's place in the stream, as in a batch over HTTP.
 	PublishStream(grpc.BidiStreamingServer[PublishRequest, PublishResponse]) error
+	// Status returns the state of a notification's copies. NOT_FOUND: there is none.
+	Status(context.Context, *StatusRequest) (*StatusResponse, error)
+	// Recall withdraws a notification's unsettled copies.
+	Recall(context.Context, *RecallRequest) (*RecallResponse, error)
+	// PutObject gives an object a new version, or makes its version unknown, and answers once the change is on disk.
+	PutObject(context.Context, *PutObjectRequest) (*PutObjectResponse, error)
+	// DeleteObject makes an object's version unknown. NOT_FOUND: the object was never put.
+	DeleteObject(context.Context, *DeleteObjectRequest) (*DeleteObjectResponse, error)
+	// PublishMessage hands a message to a topic's present subscribers, at most once.
+	PublishMessage(context.Context, *PublishMessageRequest) (*PublishMessageResponse, error)
+	// Ask sends a request to one of the workers that serve a subject and returns the answer, whatever its status.
+	Ask(context.Context, *AskRequest) (*AskResponse, error)
+	// AskRecipient sends a request to a recipient's newest session and returns the answer, whatever its status.
+	AskRecipient(context.Context, *AskRecipientRequest) (*AskRecipientResponse, error)
 	mustEmbedUnimplementedPublisherServer()
 }
 
@@ -91,6 +202,27 @@ func (UnimplementedPublisherServer) Publish(context.Context, *PublishRequest) (*
 }
 func (UnimplementedPublisherServer) PublishStream(grpc.BidiStreamingServer[PublishRequest, PublishResponse]) error {
 	return status.Errorf(codes.Unimplemented, "method PublishStream not implemented")
+}
+func (UnimplementedPublisherServer) Status(context.Context, *StatusRequest) (*StatusResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Status not implemented")
+}
+func (UnimplementedPublisherServer) Recall(context.Context, *RecallRequest) (*RecallResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Recall not implemented")
+}
+func (UnimplementedPublisherServer) PutObject(context.Context, *PutObjectRequest) (*PutObjectResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method PutObject not implemented")
+}
+func (UnimplementedPublisherServer) DeleteObject(context.Context, *DeleteObjectRequest) (*DeleteObjectResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method DeleteObject not implemented")
+}
+func (UnimplementedPublisherServer) PublishMessage(context.Context, *PublishMessageRequest) (*PublishMessageResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method PublishMessage not implemented")
+}
+func (UnimplementedPublisherServer) Ask(context.Context, *AskRequest) (*AskResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method Ask not implemented")
+}
+func (UnimplementedPublisherServer) AskRecipient(context.Context, *AskRecipientRequest) (*AskRecipientResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method AskRecipient not implemented")
 }
 func (UnimplementedPublisherServer) mustEmbedUnimplementedPublisherServer() {}
 func (UnimplementedPublisherServer) testEmbeddedByValue()                   {}
@@ -138,6 +270,132 @@ func _Publisher_PublishStream_Handler(srv interface{}, stream grpc.ServerStream)
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Publisher_PublishStreamServer = grpc.BidiStreamingServer[PublishRequest, PublishResponse]
 
+func _Publisher_Status_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(StatusRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PublisherServer).Status(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Publisher_Status_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PublisherServer).Status(ctx, req.(*StatusRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Publisher_Recall_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(RecallRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PublisherServer).Recall(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Publisher_Recall_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PublisherServer).Recall(ctx, req.(*RecallRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Publisher_PutObject_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PutObjectRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PublisherServer).PutObject(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Publisher_PutObject_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PublisherServer).PutObject(ctx, req.(*PutObjectRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Publisher_DeleteObject_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DeleteObjectRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PublisherServer).DeleteObject(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Publisher_DeleteObject_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PublisherServer).DeleteObject(ctx, req.(*DeleteObjectRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Publisher_PublishMessage_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(PublishMessageRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PublisherServer).PublishMessage(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Publisher_PublishMessage_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PublisherServer).PublishMessage(ctx, req.(*PublishMessageRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Publisher_Ask_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AskRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PublisherServer).Ask(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Publisher_Ask_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PublisherServer).Ask(ctx, req.(*AskRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Publisher_AskRecipient_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AskRecipientRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(PublisherServer).AskRecipient(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Publisher_AskRecipient_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(PublisherServer).AskRecipient(ctx, req.(*AskRecipientRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Publisher_ServiceDesc is the grpc.ServiceDesc for Publisher service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -148,6 +406,34 @@ var Publisher_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Publish",
 			Handler:    _Publisher_Publish_Handler,
+		},
+		{
+			MethodName: "Status",
+			Handler:    _Publisher_Status_Handler,
+		},
+		{
+			MethodName: "Recall",
+			Handler:    _Publisher_Recall_Handler,
+		},
+		{
+			MethodName: "PutObject",
+			Handler:    _Publisher_PutObject_Handler,
+		},
+		{
+			MethodName: "DeleteObject",
+			Handler:    _Publisher_DeleteObject_Handler,
+		},
+		{
+			MethodName: "PublishMessage",
+			Handler:    _Publisher_PublishMessage_Handler,
+		},
+		{
+			MethodName: "Ask",
+			Handler:    _Publisher_Ask_Handler,
+		},
+		{
+			MethodName: "AskRecipient",
+			Handler:    _Publisher_AskRecipient_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

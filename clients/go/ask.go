@@ -24,11 +24,20 @@ type AskOptions struct {
 // means that there is no answer: it matches ErrNobodyServes, or ErrNoAnswer, after which the worker may have carried out the request. The
 // request is sent only once.
 func (c *Client) Ask(ctx context.Context, subject string, data []byte, o AskOptions) (*Answer, error) {
+	if c.rpc != nil {
+		return c.rpc.ask(ctx, c, subject, "", data, o)
+	}
 	return c.ask(ctx, pathTo("requests", subject), url.Values{}, data, o)
 }
 
 // AskRecipient sends a request to a connected client of a recipient. It fails with ErrNobodyServes if none is connected.
 func (c *Client) AskRecipient(ctx context.Context, recipient string, data []byte, o AskOptions) (*Answer, error) {
+	if c.rpc != nil {
+		if err := checkName("recipient", recipient); err != nil {
+			return nil, err
+		}
+		return c.rpc.ask(ctx, c, "", recipient, data, o)
+	}
 	q := url.Values{}
 	for name, v := range map[string]string{"device": o.Device, "subject": o.Subject} {
 		if v != "" {

@@ -24,6 +24,8 @@ type Client struct {
 	timeout  time.Duration
 	grpcAddr string
 	grpcOpts []grpc.DialOption
+	useRPC   bool
+	rpc      *rpc // nil: back ends' calls use HTTP
 	onRetry  func(err error, after time.Duration)
 	roots    *x509.CertPool // certificate authorities to trust; nil: the system's
 }
@@ -65,11 +67,19 @@ func New(server string, opts ...Option) (*Client, error) {
 		}
 		c.http = &http.Client{Transport: c.ownHTTP}
 	}
+	if c.useRPC {
+		if err := c.openRPC(); err != nil {
+			return nil, err
+		}
+	}
 	return c, nil
 }
 
-// Close closes idle connections. It does not interrupt calls under way.
+// Close closes idle connections. It does not interrupt calls under way, but those of WithRPC.
 func (c *Client) Close() {
+	if c.rpc != nil {
+		_ = c.rpc.cc.Close() // it was open
+	}
 	if c.ownHTTP != nil {
 		c.ownHTTP.CloseIdleConnections()
 	}

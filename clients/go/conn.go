@@ -202,13 +202,17 @@ type grpcConn struct {
 	once   sync.Once
 }
 
-func (c *Client) dialGRPC(ctx context.Context) (conn, error) {
+// newGRPC makes a connection to the gRPC address, which is dialled at its first use.
+func (c *Client) newGRPC(opts ...grpc.CallOption) (*grpc.ClientConn, error) {
 	// Later options override earlier ones, so the caller's credentials replace these.
-	opts := append([]grpc.DialOption{
+	return grpc.NewClient(c.grpcAddr, append([]grpc.DialOption{
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxFrame), grpc.ForceCodecV2(lenientCodec{encoding.GetCodecV2("proto")})),
-	}, c.grpcOpts...)
-	cc, err := grpc.NewClient(c.grpcAddr, opts...)
+		grpc.WithDefaultCallOptions(append(opts, grpc.MaxCallRecvMsgSize(maxFrame))...),
+	}, c.grpcOpts...)...)
+}
+
+func (c *Client) dialGRPC(ctx context.Context) (conn, error) {
+	cc, err := c.newGRPC(grpc.ForceCodecV2(lenientCodec{encoding.GetCodecV2("proto")}))
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}

@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strconv"
 	"time"
+
+	pb "godwit.dev/godwit/api/godwitpb"
 )
 
 // MaxPayload is the maximum number of bytes of an object's payload: a signal only reports that something changed, and clients fetch the
@@ -74,23 +76,32 @@ func (c *Client) PutObject(ctx context.Context, group, object string, p ObjectPu
 		return PutResult{}, fmt.Errorf("put object %s/%s: payload: %w", group, object, err)
 	}
 	w.Payload, w.PayloadBase64, w.ContentType = data.Data, data.DataBase64, data.ContentType
-	return c.putObject(ctx, http.MethodPut, objectKey{group, object}, &w)
+	return c.putObject(ctx, http.MethodPut, objectKey{group, object}, &w, p.Payload)
 }
 
 // UnknownObject declares that an object's latest version is unknown: clients then fetch the object from its source. The version stays as a
 // floor, which the next one must exceed; a higher floor replaces it.
 func (c *Client) UnknownObject(ctx context.Context, group, object string, floor Version) (PutResult, error) {
-	return c.putObject(ctx, http.MethodPut, objectKey{group, object}, &wirePut{Version: floor, Unknown: true})
+	return c.putObject(ctx, http.MethodPut, objectKey{group, object}, &wirePut{Version: floor, Unknown: true}, nil)
 }
 
 // DeleteObject does the same as UnknownObject. Later versions of the object exceed all earlier ones.
 func (c *Client) DeleteObject(ctx context.Context, group, object string) error {
-	_, err := c.putObject(ctx, http.MethodDelete, objectKey{group, object}, nil)
+	_, err := c.putObject(ctx, http.MethodDelete, objectKey{group, object}, nil, nil)
 	return err
 }
 
-func (c *Client) putObject(ctx context.Context, method string, k objectKey, w *wirePut) (r PutResult, err error) {
-	if err = k.check(); err == nil {
+func (c *Client) putObject(ctx context.Context, method string, k objectKey, w *wirePut, payload []byte) (r PutResult, err error) {
+	err = k.check()
+	switch {
+	case err != nil:
+	case c.rpc != nil && method == http.MethodDelete:
+		_, err = callRPC(ctx, c, c.rpc.pub.DeleteObject, &pb.DeleteObjectRequest{Group: k.group, Object: k.object})
+	case c.rpc != nil:
+		r, err = c.rpc.putObject(ctx, c, &pb.PutObjectRequest{
+			Group: k.group, Object: k.object, Version: int64(w.Version), Unknown: w.Unknown, Payload: payload, ContentType: w.ContentType, Source: w.Source,
+		})
+	default:
 		var in, out any = w, &r
 		if method == http.MethodDelete {
 			in, out = nil, nil

@@ -2,6 +2,7 @@ package godwit
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -13,6 +14,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/oklog/ulid/v2"
+
+	pb "godwit.dev/godwit/api/godwitpb"
 )
 
 // Limits of a publish.
@@ -174,6 +177,9 @@ func isJSON(contentType string) bool {
 // Publish stores one notification and returns once it is on the server's disk. After an error it may have been
 // stored all the same: publish again with the same ID.
 func (c *Client) Publish(ctx context.Context, p Publication) (Receipt, error) {
+	if c.rpc != nil {
+		return c.rpc.publishOne(ctx, c, &p)
+	}
 	w, err := p.wire(p.To)
 	if err != nil {
 		return Receipt{}, fmt.Errorf("publish to %s: %w", p.To, err)
@@ -197,6 +203,9 @@ func (p *Publication) RequestBody() ([]byte, error) {
 // PublishTo stores one notification for up to MaxRecipients recipients; p.To is ignored. It returns one receipt per recipient, in order;
 // some may hold an error.
 func (c *Client) PublishTo(ctx context.Context, p Publication, to ...string) ([]Receipt, error) {
+	if c.rpc != nil {
+		return c.rpc.publishTo(ctx, c, &p, to)
+	}
 	w, err := p.wire(to)
 	if err != nil {
 		return nil, fmt.Errorf("publish: %w", err)
@@ -232,23 +241,18 @@ func (r *result) receipt() Receipt {
 // request; receipts before it are complete.
 func (c *Client) PublishBatch(ctx context.Context, ps []Publication) ([]Receipt, error) {
 	receipts := make([]Receipt, len(ps))
-	lines := make([][]byte, len(ps))
+	b := batch{lines: make([][]byte, len(ps)), messages: make([]*pb.PublishRequest, len(ps))}
 	var todo []int
 	for i := range ps {
-		w, err := ps[i].wire(ps[i].To)
+		id, err := b.add(c, i, &ps[i])
+		receipts[i] = Receipt{ID: id, To: ps[i].To, Err: err}
 		if err == nil {
-			receipts[i] = Receipt{ID: w.ID, To: ps[i].To}
-			lines[i], err = json.Marshal(w)
+			todo = append(todo, i)
 		}
-		if err != nil {
-			receipts[i] = Receipt{ID: ps[i].ID, To: ps[i].To, Err: err}
-			continue
-		}
-		todo = append(todo, i)
 	}
 	wait := backoff{base: requestBase, most: requestMost}
 	for try := 1; len(todo) > 0; try++ {
-		again, pause, err := c.publishLines(ctx, todo, lines, receipts)
+		again, pause, err := b.send(ctx, c, todo, receipts)
 		if err != nil {
 			return receipts, fmt.Errorf("publish batch: %w", err)
 		}
@@ -265,6 +269,36 @@ func (c *Client) PublishBatch(ctx context.Context, ps []Publication) ([]Receipt,
 		todo = again
 	}
 	return receipts, nil
+}
+
+// batch has many publications in the form in which they are sent.
+type batch struct {
+	lines    [][]byte
+	messages []*pb.PublishRequest // of WithRPC
+}
+
+// add encodes the publication with an index and returns its id.
+func (b *batch) add(c *Client, i int, p *Publication) (id string, err error) {
+	if c.rpc != nil {
+		b.messages[i], err = p.message(p.To)
+		return cmp.Or(b.messages[i].GetId(), p.ID), err
+	}
+	w, err := p.wire(p.To)
+	if err == nil {
+		b.lines[i], err = json.Marshal(w)
+	}
+	if err != nil {
+		return p.ID, err
+	}
+	return w.ID, nil
+}
+
+// send sends the publications whose indices are in todo. It returns those to send again and how long to wait before.
+func (b *batch) send(ctx context.Context, c *Client, todo []int, receipts []Receipt) (again []int, pause time.Duration, err error) {
+	if c.rpc != nil {
+		return c.rpc.publishAll(ctx, c, todo, b.messages, receipts)
+	}
+	return c.publishLines(ctx, todo, b.lines, receipts)
 }
 
 // publishLines sends the lines whose indices are in todo. It returns the lines to send again and how long to wait before.

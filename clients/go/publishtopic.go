@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"unicode/utf8"
+
+	pb "godwit.dev/godwit/api/godwitpb"
 )
 
 // MaxMessage is the maximum number of bytes of a topic's message.
@@ -20,8 +22,13 @@ func (c *Client) PublishMessage(ctx context.Context, m Message) error {
 	if m.ContentType == "" && len(m.Data) > 0 {
 		m.ContentType = guessType(m.Data)
 	}
-	r := request{method: http.MethodPost, path: pathTo("topics", m.Topic), body: m.Data, contentType: m.ContentType}
-	if _, err := c.once(ctx, r); err != nil {
+	var err error
+	if c.rpc != nil {
+		_, err = callOnce(ctx, c, c.timeout, c.rpc.pub.PublishMessage, &pb.PublishMessageRequest{Topic: m.Topic, ContentType: m.ContentType, Data: m.Data})
+	} else {
+		_, err = c.once(ctx, request{method: http.MethodPost, path: pathTo("topics", m.Topic), body: m.Data, contentType: m.ContentType})
+	}
+	if err != nil {
 		return fmt.Errorf("publish to topic %s: %w", m.Topic, err)
 	}
 	return nil

@@ -29,28 +29,38 @@ func (c *Client) do(ctx context.Context, r request) ([]byte, error) {
 	if err := checkPath(r.path); err != nil {
 		return nil, err
 	}
+	var body []byte
+	err := c.retry(ctx, func() (err error) {
+		body, err = c.once(ctx, r)
+		return err
+	})
+	return body, err
+}
+
+// retry carries out once until it succeeds, fails for good, or has failed as often as the client allows.
+func (c *Client) retry(ctx context.Context, once func() error) error {
 	wait := backoff{base: requestBase, most: requestMost}
 	for try := 1; ; try++ {
-		body, err := c.once(ctx, r)
+		err := once()
 		if err == nil {
-			return body, nil
+			return nil
 		}
 		var e *Error
 		if ctx.Err() != nil || errors.As(err, &e) && !e.temporary() || try >= c.attempts {
-			return nil, err
+			return err
 		}
 		delay := wait.next()
 		if e != nil {
 			delay = max(delay, e.RetryAfter)
 		}
 		if end, ok := ctx.Deadline(); ok && time.Until(end) < delay {
-			return nil, err // a retry would only hide the error
+			return err // a retry would only hide the error
 		}
 		if c.onRetry != nil {
 			c.onRetry(err, delay)
 		}
 		if sleep(ctx, delay) != nil {
-			return nil, err
+			return err
 		}
 	}
 }

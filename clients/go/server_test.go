@@ -72,14 +72,14 @@ func client(t *testing.T, s *server, opts ...godwit.Option) *godwit.Client {
 	return c
 }
 
-// transports runs a test with a listener over WebSocket and one over gRPC.
+// transports runs a test over WebSocket and HTTP, and over gRPC alone.
 func transports(t *testing.T, test func(t *testing.T, s *server, c *godwit.Client)) {
 	for _, name := range []string{"websocket", "grpc"} {
 		t.Run(name, func(t *testing.T) {
 			s := run(t, nil)
 			var opts []godwit.Option
 			if name == "grpc" {
-				opts = append(opts, godwit.WithGRPC(s.addrs().GRPC))
+				opts = append(opts, godwit.WithGRPC(s.addrs().GRPC), godwit.WithRPC())
 			}
 			test(t, s, client(t, s, opts...))
 		})

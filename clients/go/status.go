@@ -8,6 +8,8 @@ import (
 	"net/url"
 	"time"
 	"unicode/utf8"
+
+	pb "godwit.dev/godwit/api/godwitpb"
 )
 
 // Status is the state of one recipient's copy of a notification. The time of an event that has not happened is zero.
@@ -84,8 +86,13 @@ func (s *Status) Settled() bool {
 // Status returns the status of one recipient's copy. It needs role read, which publish implies.
 func (c *Client) Status(ctx context.Context, id, to string) (Status, error) {
 	var s Status
-	r := request{method: http.MethodGet, path: pathTo("notifications", id), query: url.Values{"to": {to}}}
-	if err := c.doJSON(ctx, r, nil, &s); err != nil {
+	var err error
+	if c.rpc != nil {
+		s, err = c.rpc.status(ctx, c, id, to)
+	} else {
+		err = c.doJSON(ctx, request{method: http.MethodGet, path: pathTo("notifications", id), query: url.Values{"to": {to}}}, nil, &s)
+	}
+	if err != nil {
 		return s, fmt.Errorf("read status of %s for %s: %w", id, to, err)
 	}
 	return s, nil
@@ -97,13 +104,21 @@ func (c *Client) Recall(ctx context.Context, id string, to ...string) error {
 		to = []string{""}
 	}
 	for _, name := range to {
-		r := request{method: http.MethodDelete, path: pathTo("notifications", id)}
-		if name != "" {
-			r.query = url.Values{"to": {name}}
-		}
-		if err := c.doJSON(ctx, r, nil, nil); err != nil {
+		if err := c.recall(ctx, id, name); err != nil {
 			return fmt.Errorf("recall %s: %w", id, err)
 		}
 	}
 	return nil
+}
+
+func (c *Client) recall(ctx context.Context, id, to string) error {
+	if c.rpc != nil {
+		_, err := callRPC(ctx, c, c.rpc.pub.Recall, &pb.RecallRequest{Id: id, To: to})
+		return err
+	}
+	r := request{method: http.MethodDelete, path: pathTo("notifications", id)}
+	if to != "" {
+		r.query = url.Values{"to": {to}}
+	}
+	return c.doJSON(ctx, r, nil, nil)
 }

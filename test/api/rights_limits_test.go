@@ -20,7 +20,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
-	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
 	"godwit.dev/godwit/api/godwitpb"
@@ -229,6 +228,13 @@ var publishWays = map[string]func(w *rightsWorld) bool{
 	"a topic":           func(w *rightsWorld) bool { return w.taken("POST", "/v1/topics/rides", "x") },
 	"an object":         func(w *rightsWorld) bool { return w.taken("PUT", "/v1/objects/g/o", `{"version":1}`) },
 	"gRPC":              func(w *rightsWorld) bool { return w.grpcPublishes("r") == codes.OK },
+	"a topic over gRPC": func(w *rightsWorld) bool { return rpcPublish(w, "dev", "rides") },
+	"an object over gRPC": func(w *rightsWorld) bool {
+		cc := w.dialRPC()
+		defer cc.Close()
+		_, err := godwitpb.NewPublisherClient(cc).PutObject(withKey(w.Context(), "dev"), &godwitpb.PutObjectRequest{Group: "g", Object: "o"})
+		return err == nil
+	},
 	"a topic over NATS": func(w *rightsWorld) bool { return natsPublish(w, "dev", "rides") },
 }
 
@@ -238,13 +244,9 @@ func (w *rightsWorld) taken(method, path, body string) bool {
 }
 
 func (w *rightsWorld) grpcPublishes(to string) codes.Code {
-	cc, err := grpc.NewClient(w.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
-	if err != nil {
-		w.Fatal(err)
-	}
+	cc := w.dialRPC()
 	defer cc.Close()
-	ctx := metadata.AppendToOutgoingContext(w.Context(), "authorization", "Bearer dev")
-	got, err := godwitpb.NewPublisherClient(cc).Publish(ctx, &godwitpb.PublishRequest{To: []string{to}, Title: "x"})
+	got, err := godwitpb.NewPublisherClient(cc).Publish(withKey(w.Context(), "dev"), &godwitpb.PublishRequest{To: []string{to}, Title: "x"})
 	if err == nil && got.GetResults()[0].GetError() != nil {
 		return codes.ResourceExhausted
 	}

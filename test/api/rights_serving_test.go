@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"godwit.dev/godwit/api/godwitpb"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -23,7 +24,7 @@ var servers = []struct {
 var askers = []struct {
 	name string
 	ask  func(w *rightsWorld, secret, name string) bool
-}{{"HTTP", httpAsk}, {"NATS", natsAsk}, {"the gateway", gatewayAsk}}
+}{{"HTTP", httpAsk}, {"gRPC", rpcAsk}, {"NATS", natsAsk}, {"the gateway", gatewayAsk}}
 
 // TestServing: a client with a claim serves a pattern, and a request is made.
 func TestServing(t *testing.T) {
@@ -117,6 +118,13 @@ func (w *rightsWorld) request(key, name string) (status int) {
 
 func httpAsk(w *rightsWorld, secret, name string) bool {
 	return w.request(secret, name) == http.StatusOK
+}
+
+func rpcAsk(w *rightsWorld, secret, name string) bool {
+	cc := w.dialRPC()
+	defer cc.Close()
+	got, err := godwitpb.NewPublisherClient(cc).Ask(withKey(w.Context(), secret), &godwitpb.AskRequest{Subject: name})
+	return err == nil && got.GetStatus() == http.StatusOK
 }
 
 // gatewayAsk requests the root page of the service with which the name begins.

@@ -37,7 +37,7 @@ var subscribers = []struct {
 var topicPublishers = []struct {
 	name    string
 	publish func(w *rightsWorld, secret, name string) bool
-}{{"HTTP", httpPublish}, {"NATS", natsPublish}}
+}{{"HTTP", httpPublish}, {"gRPC", rpcPublish}, {"NATS", natsPublish}}
 
 // fences are topics to which everybody may subscribe: messages published before a fence's message arrive before it.
 const fences = "fence"
@@ -291,6 +291,23 @@ func httpPublish(w *rightsWorld, secret, name string) bool {
 	w.Helper()
 	status, _ := w.do(w.Context(), "POST", "/v1/topics/"+name, secret, []byte("x"))
 	return status == http.StatusAccepted
+}
+
+func rpcPublish(w *rightsWorld, secret, name string) bool {
+	w.Helper()
+	cc := w.dialRPC()
+	defer cc.Close()
+	_, err := godwitpb.NewPublisherClient(cc).PublishMessage(withKey(w.Context(), secret), &godwitpb.PublishMessageRequest{Topic: name, Data: []byte("x")})
+	return err == nil
+}
+
+func (w *rightsWorld) dialRPC() *grpc.ClientConn {
+	w.Helper()
+	cc, err := grpc.NewClient(w.grpc, grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return cc
 }
 
 func natsPublish(w *rightsWorld, secret, name string) bool {

@@ -57,15 +57,15 @@ const (
 
 // Config are the parts and settings of a Server.
 type Config struct {
-	Hub          Hub
-	Publisher    Publisher
-	Keys         Keys
-	PublishLimit PublishLimit // nil: none
-	Engine       string       // "": EngineReactor
-	MaxMessage   int          // most bytes of a request message; 0: 4 MiB
-	MaxCalls     int          // most calls running at a time, without sessions; 0: 10,000
-	HTTP2        http2.Config // EngineReactor only
-	Log          *slog.Logger
+	Hub       Hub
+	Publisher Publisher
+	Keys      Keys
+	BackEnd
+	Engine     string       // "": EngineReactor
+	MaxMessage int          // most bytes of a request message; 0: 4 MiB
+	MaxCalls   int          // most calls running at a time, without sessions; 0: 10,000
+	HTTP2      http2.Config // EngineReactor only
+	Log        *slog.Logger
 }
 
 // Server serves gRPC on one listener.
@@ -105,7 +105,7 @@ func New(cfg Config) (*Server, error) {
 	}
 	s.engine.registerClients()
 	godwitpb.RegisterPublisherServer(s.engine, &publisher{
-		pub: cfg.Publisher, keys: cfg.Keys, limit: cfg.PublishLimit, calls: fair.NewShares(int64(cfg.MaxCalls)),
+		BackEnd: cfg.BackEnd, pub: cfg.Publisher, keys: cfg.Keys, log: cfg.Log, calls: fair.NewShares(int64(cfg.MaxCalls)),
 	})
 	healthpb.RegisterHealthServer(s.engine, s.health)
 	reflection.Register(s.engine)

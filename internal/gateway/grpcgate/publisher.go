@@ -5,25 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
+	"log/slog"
 	"sync"
 	"time"
 
 	"golang.org/x/sync/semaphore"
-	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/protoadapt"
-	"google.golang.org/protobuf/types/known/durationpb"
 
 	"godwit.dev/godwit/api/godwitpb"
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/engine/fair"
 	"godwit.dev/godwit/internal/notify/delivery"
 	"godwit.dev/godwit/internal/notify/notification"
+	httpcall "godwit.dev/godwit/internal/server/httpapi/call"
 	"godwit.dev/godwit/internal/server/problem"
 )
 
@@ -39,9 +37,10 @@ type PublishLimit func(key string, n int) (wait time.Duration)
 // publisher implements godwit.v1.Publisher.
 type publisher struct {
 	godwitpb.UnimplementedPublisherServer
+	BackEnd
 	pub   Publisher
 	keys  Keys
-	limit PublishLimit
+	log   *slog.Logger
 	calls *fair.Shares // that run
 }
 
@@ -49,24 +48,25 @@ var errAppBusy = status.Error(codes.ResourceExhausted, "too many calls of the ap
 
 // Publish stores one notification.
 func (p *publisher) Publish(ctx context.Context, req *godwitpb.PublishRequest) (*godwitpb.PublishResponse, error) {
-	who, err := p.authorise(ctx)
-	if err != nil {
-		return nil, statusError(err)
-	}
-	if !p.calls.Try(who.App, 1) {
-		return nil, errAppBusy
-	}
-	defer p.calls.Give(who.App, 1)
-	d, err := p.draft(who, req)
-	if err != nil {
-		return nil, statusError(err)
-	}
-	d.Trace = traceOf(ctx)
-	r := p.pub.Publish(ctx, who.App, []*notification.Draft{d})[0]
-	if r.Err != nil {
-		return nil, statusError(r.Err)
-	}
-	return response(&r), nil
+	return serve(ctx, p, unary{name: "Publish", role: access.Publish, long: true}, func(ctx context.Context, who access.Principal) (*godwitpb.PublishResponse, error) {
+		idem, err := idempotencyKey(ctx)
+		if err != nil {
+			return nil, err
+		}
+		d, err := p.draft(who, req)
+		if err != nil {
+			return nil, err
+		}
+		if idem != "" && d.ID == "" {
+			d.ID = httpcall.DerivedID(who.App, idem, 0)
+		}
+		d.Trace = traceOf(ctx)
+		r := p.pub.Publish(ctx, who.App, []*notification.Draft{d})[0]
+		if r.Err != nil {
+			return nil, httpcall.NotStored(r.Err)
+		}
+		return response(&r), nil
+	})
 }
 
 // PublishStream answers every request in order. While one batch is being stored it reads the next, so that simultaneous requests share
@@ -74,15 +74,19 @@ func (p *publisher) Publish(ctx context.Context, req *godwitpb.PublishRequest) (
 func (p *publisher) PublishStream(stream grpc.BidiStreamingServer[godwitpb.PublishRequest, godwitpb.PublishResponse]) error {
 	ctx, cancel := context.WithCancelCause(stream.Context())
 	defer cancel(nil)
-	who, err := p.authorise(ctx)
+	who, err := p.authorise(ctx, access.Publish)
+	var idem string
+	if err == nil {
+		idem, err = idempotencyKey(ctx)
+	}
 	if err != nil {
-		return statusError(err)
+		return p.fail(ctx, "PublishStream", who.App, err)
 	}
 	if !p.calls.Try(who.App, 1) {
 		return errAppBusy
 	}
 	defer p.calls.Give(who.App, 1)
-	lot := &lot{p: p, who: who, stream: stream, bytes: semaphore.NewWeighted(streamBytes), in: make(chan *godwitpb.PublishRequest, streamRequests)}
+	lot := &lot{p: p, who: who, idem: idem, stream: stream, bytes: semaphore.NewWeighted(streamBytes), in: make(chan *godwitpb.PublishRequest, streamRequests)}
 	var answering sync.WaitGroup
 	var failed error
 	answering.Go(func() {
@@ -103,6 +107,8 @@ func (p *publisher) PublishStream(stream grpc.BidiStreamingServer[godwitpb.Publi
 type lot struct {
 	p      *publisher
 	who    access.Principal
+	idem   string // the idempotency key; empty: none
+	count  int    // requests published so far
 	stream grpc.BidiStreamingServer[godwitpb.PublishRequest, godwitpb.PublishResponse]
 	bytes  *semaphore.Weighted
 	in     chan *godwitpb.PublishRequest
@@ -167,6 +173,9 @@ func (l *lot) publish(ctx context.Context, batch []*godwitpb.PublishRequest) err
 			answers[i] = refusal(req.GetId(), err)
 			continue
 		}
+		if l.idem != "" && d.ID == "" {
+			d.ID = httpcall.DerivedID(l.who.App, l.idem, l.count+i)
+		}
 		d.Trace = trace
 		drafts, at = append(drafts, d), append(at, i)
 	}
@@ -175,6 +184,7 @@ func (l *lot) publish(ctx context.Context, batch []*godwitpb.PublishRequest) err
 			answers[at[i]] = response(&r)
 		}
 	}
+	l.count += len(batch)
 	for _, a := range answers {
 		if err := l.stream.Send(a); err != nil {
 			return err
@@ -194,32 +204,13 @@ func traceOf(ctx context.Context) notification.Trace {
 	return notification.Trace{Parent: one("traceparent"), State: one("tracestate")}
 }
 
-// authorise finds out who calls.
-func (p *publisher) authorise(ctx context.Context) (access.Principal, error) {
-	md, _ := metadata.FromIncomingContext(ctx)
-	secret := bearer(first(md)("authorization"))
-	if secret == "" {
-		return access.Principal{}, access.ErrUnauthenticated
-	}
-	who, err := p.keys.Key(ctx, secret)
-	if err != nil {
-		return access.Principal{}, err
-	}
-	if !who.Roles.Has(access.Publish) {
-		return access.Principal{}, access.ErrForbidden
-	}
-	return who, nil
-}
-
 // draft checks the key's budget, and the errors that are only possible in this wire format.
 func (p *publisher) draft(who access.Principal, req *godwitpb.PublishRequest) (*notification.Draft, error) {
 	if n := proto.Size(req); n > notification.MaxRequestBytes {
 		return nil, problem.TooLarge.With("a publish has at most 256 KB")
 	}
-	if p.limit != nil {
-		if wait := p.limit(who.Key, max(1, len(req.GetTo()))); wait > 0 {
-			return nil, problem.RateLimited.With("the key's publish limit is reached").After(wait)
-		}
+	if err := p.allow(who.Key, max(1, len(req.GetTo()))); err != nil {
+		return nil, err
 	}
 	d := &notification.Draft{
 		To: req.GetTo(), ID: req.GetId(), CollapseKey: req.GetCollapseKey(),
@@ -314,7 +305,7 @@ func response(r *delivery.Result) *godwitpb.PublishResponse {
 		c := &r.Copies[i]
 		res := &godwitpb.PublishResult{Id: r.ID, To: c.To}
 		if c.Err != nil {
-			res.Error = problemOf(c.Err)
+			res.Error = problemOf(httpcall.NotStored(c.Err))
 		} else {
 			res.Status, res.Duplicate, res.ExpiresAtMs = c.Status.String(), c.Duplicate, c.ExpiresAt.UnixMilli()
 		}
@@ -325,55 +316,5 @@ func response(r *delivery.Result) *godwitpb.PublishResponse {
 
 // refusal is the answer to a stream's request that was refused as a whole.
 func refusal(id string, err error) *godwitpb.PublishResponse {
-	return &godwitpb.PublishResponse{Results: []*godwitpb.PublishResult{{Id: id, Error: problemOf(err)}}}
-}
-
-func problemOf(err error) *godwitpb.Problem {
-	p := problem.From(err)
-	return &godwitpb.Problem{Type: p.Type, Title: p.Title, Status: int32(p.Status), Detail: p.Detail, Field: p.Field}
-}
-
-// statusError converts a problem to a call's status.
-func statusError(err error) error {
-	p := problem.From(err)
-	st := status.New(codeOf(p.Status), p.Detail)
-	var details []protoadapt.MessageV1
-	if p.Field != "" {
-		details = append(details, protoadapt.MessageV1Of(&errdetails.BadRequest{
-			FieldViolations: []*errdetails.BadRequest_FieldViolation{{Field: p.Field, Description: p.Detail}},
-		}))
-	}
-	if p.RetryAfter > 0 {
-		details = append(details, protoadapt.MessageV1Of(&errdetails.RetryInfo{RetryDelay: durationpb.New(p.RetryAfter)}))
-	}
-	if len(details) > 0 {
-		if with, err := st.WithDetails(details...); err == nil {
-			st = with
-		}
-	}
-	return st.Err()
-}
-
-func codeOf(httpStatus int) codes.Code {
-	switch httpStatus {
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return codes.InvalidArgument
-	case http.StatusUnauthorized:
-		return codes.Unauthenticated
-	case http.StatusForbidden:
-		return codes.PermissionDenied
-	case http.StatusNotFound:
-		return codes.NotFound
-	case http.StatusConflict:
-		return codes.AlreadyExists
-	case http.StatusTooManyRequests:
-		return codes.ResourceExhausted
-	case http.StatusNotImplemented:
-		return codes.Unimplemented
-	case http.StatusServiceUnavailable:
-		return codes.Unavailable
-	case http.StatusGatewayTimeout:
-		return codes.DeadlineExceeded
-	}
-	return codes.Internal
+	return &godwitpb.PublishResponse{Results: []*godwitpb.PublishResult{{Id: id, Error: problemOf(httpcall.NotStored(err))}}}
 }

@@ -166,6 +166,14 @@ func (d *Draft) setReplyBy(n *Notification, from time.Time) error {
 	return nil
 }
 
+// GuessType returns the content type of data that was sent without one.
+func GuessType(data []byte) string {
+	if json.Valid(data) {
+		return "application/json"
+	}
+	return "application/octet-stream"
+}
+
 func (c *Content) check() error {
 	for _, f := range []struct{ name, text string }{{"title", c.Title}, {"body", c.Body}, {"category", c.Category}} {
 		if !utf8.ValidString(f.text) {
@@ -176,10 +184,7 @@ func (c *Content) check() error {
 		return BadField("data", "title, body, category and data together have %d bytes; at most %d are allowed", size, MaxRequestBytes)
 	}
 	if c.ContentType == "" && len(c.Data) > 0 {
-		c.ContentType = "application/octet-stream"
-		if json.Valid(c.Data) {
-			c.ContentType = "application/json"
-		}
+		c.ContentType = GuessType(c.Data)
 	}
 	if strings.ContainsFunc(c.ContentType, func(r rune) bool { return r < ' ' || r > '~' }) || len(c.ContentType) > MaxNameBytes {
 		return BadField("content_type", "must be a media type of at most %d ASCII characters", MaxNameBytes)

@@ -83,7 +83,10 @@ func grpcListener(w *web.Web, other *compat.Service) listen.Listener {
 		Serve: func(ln net.Listener, conf *tls.Config) (listen.Service, error) {
 			srv, err := grpcgate.New(grpcgate.Config{
 				Hub: w.Core.Hub, Publisher: w.Core.Publisher, Keys: w.Access, Engine: w.Settings.GRPCEngine, Log: w.Log,
-				PublishLimit: w.Conns.Publish.Take,
+				BackEnd: grpcgate.BackEnd{
+					Mailbox: w.Core.Mailbox, Steps: w.EscalationSteps(), Objects: w.Core.Objects, Topics: w.Core.Topics, Requests: w.Core.Requests,
+					PublishLimit: w.Conns.Publish.Take, Audit: w.Audit, Refusals: w.Watched(),
+				},
 			})
 			if err != nil {
 				return listen.Service{}, fmt.Errorf("start gRPC: %w", err)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/notify/mailbox"
-	"godwit.dev/godwit/internal/server/httpapi/backend"
+	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
 type resultJSON struct {
@@ -264,7 +264,7 @@ func TestIdempotencyKeyMakesARetryADuplicate(t *testing.T) {
 	if r := decode[resultJSON](send("k1", `{"to":"a","id":"mine","title":"x"}`).want(http.StatusCreated)); r.ID != "mine" {
 		t.Errorf("id %q, want the one that was given", r.ID)
 	}
-	if backend.DerivedID("shop", "k", 0) == backend.DerivedID("other", "k", 0) {
+	if call.DerivedID("shop", "k", 0) == call.DerivedID("other", "k", 0) {
 		t.Error("two apps share derived ids")
 	}
 	send(strings.Repeat("k", 256), `{"to":"a"}`).problem(http.StatusBadRequest, "bad-input", "Idempotency-Key")

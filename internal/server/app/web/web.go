@@ -166,6 +166,11 @@ func (w *Web) timelines(known *recipient.Service) *timeline.Service {
 	return timeline.New(cfg)
 }
 
+// EscalationSteps makes the service that tells the state of a copy's steps.
+func (w *Web) EscalationSteps() *timeline.Service {
+	return timeline.New(timeline.Config{Steps: w.Sending.Escalations})
+}
+
 // routes returns the calls of the API. The backend API also answers publishes on connections that were handed over to package direct.
 func (w *Web) routes(known *recipient.Service, told *timeline.Service) (*backend.API, []call.Route) {
 	c, s, stores := w.Core, w.Sending, w.Stores

@@ -138,7 +138,7 @@ func (b *batch) add(text []byte, index int) {
 		return
 	}
 	if b.idem != "" && d.ID == "" {
-		d.ID = DerivedID(b.c.Key.App, b.idem, index)
+		d.ID = call.DerivedID(b.c.Key.App, b.idem, index)
 	}
 	d.Trace = b.trace
 	b.copies += max(0, len(d.To)-1)

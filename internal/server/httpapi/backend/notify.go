@@ -35,7 +35,7 @@ func (a *API) Notify(c *call.Call) error {
 	d.Trace = traceOf(c.R.Header)
 	d.Content.Body, d.To = string(text), []string{c.R.PathValue("recipient")}
 	if idem != "" && d.ID == "" {
-		d.ID = DerivedID(c.Key.App, idem, 0)
+		d.ID = call.DerivedID(c.Key.App, idem, 0)
 	}
 	if err := a.allow(c.Key.Key, 1); err != nil {
 		return err

@@ -32,7 +32,7 @@ func (a *API) Read(p *Post) (err error) {
 	}
 	p.draft.Trace = p.Trace
 	if p.Idempotency != "" && p.draft.ID == "" {
-		p.draft.ID = DerivedID(p.Key.App, p.Idempotency, 0)
+		p.draft.ID = call.DerivedID(p.Key.App, p.Idempotency, 0)
 	}
 	return a.allow(p.Key.Key, 1)
 }

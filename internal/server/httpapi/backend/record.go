@@ -81,42 +81,18 @@ func appendReply(b []byte, r *notification.Reply) []byte {
 	return append(b, '}')
 }
 
-// appendLive appends the live channel: the copy's state there and the state's time.
+// appendLive appends the live channel.
 func appendLive(b []byte, r *mailbox.Record) []byte {
-	at := r.CreatedAt
-	if !r.DeliveredAt.IsZero() {
-		at = r.DeliveredAt
-	}
-	if !r.SettledAt.IsZero() {
-		at = r.SettledAt
-	}
+	live := timeline.Live(r)
 	b = append(b, `{"channel":"live","status":"`...)
-	b = append(b, r.Status.String()...)
+	b = append(b, live.Status...)
 	b = append(b, '"')
-	b = call.AppendMoment(b, "at", at)
+	b = call.AppendMoment(b, "at", live.At)
 	b = append(b, `,"detail":`...)
-	if detail := liveDetail(r); detail != "" {
-		b = call.AppendString(b, detail)
+	if live.Detail != "" {
+		b = call.AppendString(b, live.Detail)
 	} else {
 		b = append(b, "null"...)
 	}
 	return append(b, '}')
-}
-
-// liveDetail returns the number of times that a copy was sent, and the clients' reasons for refusing it.
-func liveDetail(r *mailbox.Record) (s string) {
-	if r.Attempts > 0 {
-		s = "sent " + timeline.Times(r.Attempts)
-	}
-	if r.Nacks == 0 {
-		return s
-	}
-	if s != "" {
-		s += ", "
-	}
-	s += "nacked " + timeline.Times(r.Nacks)
-	if r.Reason != "" {
-		s += ": " + r.Reason
-	}
-	return s
 }

@@ -1,7 +1,10 @@
 package call
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"net/http"
+	"strconv"
 
 	"godwit.dev/godwit/internal/notify/notification"
 )
@@ -29,4 +32,13 @@ func CheckIdempotencyKey(key string) error {
 		return notification.BadField("Idempotency-Key", "has %d bytes; at most %d are allowed", len(key), maxIdempotencyKey)
 	}
 	return notification.CheckText("Idempotency-Key", key)
+}
+
+// DerivedID makes the id of the index-th notification of a request that has an idempotency key but no id. A retry of the request thus finds
+// its first try as a duplicate. The id does not look random, so the store must remember it.
+func DerivedID(app, key string, index int) string {
+	h := sha256.New()
+	h.Write([]byte(app + "\x00" + strconv.Itoa(index) + "\x00" + key))
+	var sum [sha256.Size]byte
+	return "idem-" + hex.EncodeToString(h.Sum(sum[:0])[:16])
 }
