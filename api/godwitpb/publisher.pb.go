@@ -1591,7 +1591,7 @@ type AskRecipientRequest struct {
 	Recipient string                 `protobuf:"bytes,1,opt,name=recipient,proto3" json:"recipient,omitempty"`
 	// One device's sessions; empty: all.
 	Device string `protobuf:"bytes,2,opt,name=device,proto3" json:"device,omitempty"`
-	// What the client is told that it is asked; may be empty.
+	// The subject in the request to the client; may be empty.
 	Subject     string `protobuf:"bytes,3,opt,name=subject,proto3" json:"subject,omitempty"`
 	ContentType string `protobuf:"bytes,4,opt,name=content_type,json=contentType,proto3" json:"content_type,omitempty"`
 	// At most 1 MiB.

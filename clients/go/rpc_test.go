@@ -3,8 +3,11 @@ package godwit_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"maps"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -154,15 +157,16 @@ func TestCallsByRPCEndAsOverHTTP(t *testing.T) {
 	s := run(t, nil)
 	over := client(t, s, godwit.WithAttempts(1))
 	by := client(t, s, godwit.WithGRPC(s.addrs().GRPC), godwit.WithRPC(), godwit.WithAttempts(1))
-	for name, call := range calls {
+	for i, name := range slices.Sorted(maps.Keys(calls)) {
+		call := calls[name]
 		for _, key := range []string{"", "guess"} {
 			want, got := over, by
 			if key != "" {
 				want = client(t, s, godwit.WithAttempts(1), godwit.WithAPIKey(key))
 				got = client(t, s, godwit.WithGRPC(s.addrs().GRPC), godwit.WithRPC(), godwit.WithAttempts(1), godwit.WithAPIKey(key))
 			}
-			first := outcomeOf(call(t.Context(), want, "over"+key))
-			second := outcomeOf(call(t.Context(), got, "by"+key))
+			first := outcomeOf(call(t.Context(), want, fmt.Sprint("over", key, i)))
+			second := outcomeOf(call(t.Context(), got, fmt.Sprint("by", key, i)))
 			if !reflect.DeepEqual(first, second) {
 				t.Errorf("%s with key %q: by RPC it ends with\n%+v, %v, over HTTP with\n%+v, %v", name, key, second, second.Err, first, first.Err)
 			}

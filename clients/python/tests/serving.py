@@ -108,7 +108,7 @@ class Server:
 
 def options(server: Server, transport: str) -> dict[str, Any]:
     """What a client takes to use a transport."""
-    return {"grpc_address": server.grpc} if transport == "grpc" else {}
+    return {"grpc_address": server.grpc, "rpc": True} if transport == "grpc" else {}
 
 
 NewServer = Callable[..., Server]

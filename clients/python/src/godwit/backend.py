@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Iterable, Sequence
-from typing import Any, Unpack, overload
+from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from .batch import publish_batch
 from .campaigns import AsyncCampaign, CampaignFields
@@ -14,6 +14,9 @@ from .http import API, Query, path
 from .publication import Publication, PublicationFields, encode_body, new_id
 from .results import Event, ObjectRegistration, ObjectValue, Preferences, Receipt, Recipient, Response, Status
 from .values import Duration, check_name, check_topic, format_duration, parse_version, seconds
+
+if TYPE_CHECKING:
+    from .rpc import RPC
 
 __all__ = ["ANSWER_TIMEOUT", "BackEnd"]
 
@@ -27,8 +30,9 @@ _PAGE = 100
 class BackEnd:
     """The part of AsyncClient that needs an API key."""
 
-    def __init__(self, api: API, attempts: int) -> None:
+    def __init__(self, api: API, attempts: int, rpc: RPC | None = None) -> None:
         self._api = api
+        self._rpc = rpc
         self._attempts = attempts
         self._feed = Feed(api)
 
@@ -79,6 +83,13 @@ class BackEnd:
                 del request["id"]
         if traceparent:
             headers["traceparent"] = traceparent
+        if self._rpc is not None:
+            receipts = await self._rpc.publish(request, headers, doing)
+            if not single:
+                return receipts
+            if receipts[0].problem is not None:
+                raise ProblemError(receipts[0].problem, doing)
+            return receipts[0]
         answer = await self._api.json("POST", path("v1", "notifications"), body=request, headers=headers, doing=doing)
         if single:
             return Receipt.from_json(answer)
@@ -90,7 +101,7 @@ class BackEnd:
         There is a receipt for each, in order; a bad one stops nothing. Those that failed for a reason that may pass are
         tried again. A request that fails as a whole is a BatchError, which has the receipts so far.
         """
-        return await publish_batch(self._api, publications, attempts=self._attempts)
+        return await publish_batch(self._api, publications, attempts=self._attempts, rpc=self._rpc)
 
     async def notify(
         self,
@@ -119,7 +130,10 @@ class BackEnd:
 
         Copies that are settled stay as they are.
         """
-        answer = await self._api.json("DELETE", path("v1", "notifications", id), query={"to": to}, doing=f"recall {id}")
+        target, doing = path("v1", "notifications", id), f"recall {id}"
+        if self._rpc is not None:
+            return await self._rpc.recall(id, to, doing)
+        answer = await self._api.json("DELETE", target, query={"to": to}, doing=doing)
         return int(answer["recalled"])
 
     async def publish_message(self, topic: str, data: Any = None, *, content_type: str = "") -> None:
@@ -131,14 +145,11 @@ class BackEnd:
         most 64 KB. content_type: where it is not what data looks like.
         """
         body, content_type = encode_body(data, content_type)
-        await self._api.call(
-            "POST",
-            path("v1", "topics", check_topic(topic)),
-            content=body,
-            content_type=content_type,
-            once=True,
-            doing=f"publish to topic {topic}",
-        )
+        target, doing = path("v1", "topics", check_topic(topic)), f"publish to topic {topic}"
+        if self._rpc is not None:
+            await self._rpc.publish_message(topic, body, content_type, doing)
+            return
+        await self._api.call("POST", target, content=body, content_type=content_type, once=True, doing=doing)
 
     async def request(
         self, subject: str, data: Any = None, *, content_type: str = "", timeout: Duration = ANSWER_TIMEOUT
@@ -151,8 +162,11 @@ class BackEnd:
         data: a JSON value; or bytes, which are JSON if they are valid JSON, else text if they are UTF-8, else bytes; at
         most 1 MiB. content_type: where it is not what data looks like. timeout: for the answer, at most 60 s.
         """
-        target = path("v1", "requests", check_topic(subject))
-        return await self._ask(target, {}, data, content_type, timeout, f"request {subject}")
+        target, doing = path("v1", "requests", check_topic(subject)), f"request {subject}"
+        body, content_type = _question(data, content_type)
+        if self._rpc is not None:
+            return await self._rpc.ask(subject, body, content_type, seconds(timeout), doing)
+        return await self._ask(target, {}, body, content_type, timeout, doing)
 
     async def request_recipient(
         self,
@@ -170,14 +184,16 @@ class BackEnd:
         """
         query = {"device": device, "subject": subject}
         target = path("v1", "recipients", check_name("recipient", recipient), "requests")
-        return await self._ask(target, query, data, content_type, timeout, f"request to {recipient}")
+        doing = f"request to {recipient}"
+        body, content_type = _question(data, content_type)
+        if self._rpc is not None:
+            wait = seconds(timeout)
+            return await self._rpc.ask_recipient(recipient, device, subject, body, content_type, wait, doing)
+        return await self._ask(target, query, body, content_type, timeout, doing)
 
     async def _ask(
-        self, target: str, query: Query, data: Any, content_type: str, timeout: Duration, doing: str
+        self, target: str, query: Query, body: bytes, content_type: str, timeout: Duration, doing: str
     ) -> Response:
-        body, content_type = encode_body(data, content_type)
-        if len(body) > MAX_BODY:
-            raise ValueError(f"data has {len(body)} bytes; at most {MAX_BODY} are allowed")
         got = await self._api.ask(
             target,
             query={**query, "timeout": format_duration(timeout)},
@@ -196,14 +212,17 @@ class BackEnd:
 
     async def status(self, id: str, to: str) -> Status:  # noqa: A002
         """Return what became of one recipient's copy."""
-        answer = await self._api.json(
-            "GET", path("v1", "notifications", id), query={"to": to}, doing=f"read status of {id} for {to}"
-        )
-        return Status.from_json(answer)
+        target, doing = path("v1", "notifications", id), f"read status of {id} for {to}"
+        if self._rpc is not None:
+            return (await self._rpc.statuses(id, check_name("recipient", to), doing))[0]
+        return Status.from_json(await self._api.json("GET", target, query={"to": to}, doing=doing))
 
     async def statuses(self, id: str) -> list[Status]:  # noqa: A002
         """Return what became of all copies of a notification."""
-        answer = await self._api.json("GET", path("v1", "notifications", id), doing=f"read status of {id}")
+        target, doing = path("v1", "notifications", id), f"read status of {id}"
+        if self._rpc is not None:
+            return await self._rpc.statuses(id, "", doing)
+        answer = await self._api.json("GET", target, doing=doing)
         return [Status.from_json(s) for s in answer["items"]]
 
     async def wait(self, id: str, to: str) -> Status:  # noqa: A002
@@ -314,14 +333,20 @@ class BackEnd:
             request["unknown"] = True
         if source:
             request["source"] = source
-        answer = await self._api.json(
-            "PUT", path("v1", "objects", group, name), body=request, doing=f"put object {group}/{name}"
-        )
+        target, doing = path("v1", "objects", group, name), f"put object {group}/{name}"
+        if self._rpc is not None:
+            answer = await self._rpc.put_object(group, name, request, doing)
+        else:
+            answer = await self._api.json("PUT", target, body=request, doing=doing)
         return ObjectValue.from_json(answer, group, name)
 
     async def delete_object(self, group: str, name: str) -> None:
         """Announce that an object's version is unknown. Its last version stays the floor of what can come."""
-        await self._api.call("DELETE", path("v1", "objects", group, name), doing=f"delete object {group}/{name}")
+        target, doing = path("v1", "objects", group, name), f"delete object {group}/{name}"
+        if self._rpc is not None:
+            await self._rpc.delete_object(group, name, doing)
+            return
+        await self._api.call("DELETE", target, doing=doing)
 
     async def object(self, group: str, name: str) -> ObjectValue:
         """Return an object. One that was never seen is a ProblemError with status 404."""
@@ -340,3 +365,11 @@ class BackEnd:
         answer = response.json()
         items = answer if isinstance(answer, list) else answer["items"]
         return [ObjectRegistration.from_json(item) for item in items]
+
+
+def _question(data: Any, content_type: str) -> tuple[bytes, str]:
+    """Return what is asked as bytes, with its type."""
+    body, content_type = encode_body(data, content_type)
+    if len(body) > MAX_BODY:
+        raise ValueError(f"data has {len(body)} bytes; at most {MAX_BODY} are allowed")
+    return body, content_type

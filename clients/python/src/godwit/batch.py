@@ -6,13 +6,16 @@ import asyncio
 import json
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .backoff import REQUEST_BASE, REQUEST_MOST, Backoff
 from .errors import BatchError, GodwitError, Problem
 from .http import API, path
 from .publication import Publication
 from .results import Receipt
+
+if TYPE_CHECKING:
+    from .rpc import RPC
 
 __all__ = ["publish_batch"]
 
@@ -21,7 +24,9 @@ _MAX_LINES = 10_000
 _MAX_BYTES = 31 << 20
 
 
-async def publish_batch(api: API, publications: Iterable[Publication], *, attempts: int) -> list[Receipt]:
+async def publish_batch(
+    api: API, publications: Iterable[Publication], *, attempts: int, rpc: RPC | None = None
+) -> list[Receipt]:
     """Publish all, and those again that failed for a reason that may pass."""
     requests = [p.to_json() for p in publications]
     lines = [json.dumps(r, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() for r in requests]
@@ -33,11 +38,16 @@ async def publish_batch(api: API, publications: Iterable[Publication], *, attemp
         pause = 0.0
         for some in _slices(todo, lines):
             try:
-                answers = await _send(api, [lines[i] for i in some])
+                if rpc is not None:
+                    answers = await rpc.publish_many([requests[i] for i in some])
+                else:
+                    answers = await _send(api, [lines[i] for i in some])
             except GodwitError as e:
                 raise BatchError(str(e), receipts) from e
             for i, receipt in zip(some, answers, strict=True):
-                receipts[i] = receipt if receipt.id else replace(receipt, id=receipts[i].id, to=receipts[i].to)
+                receipts[i] = (
+                    receipt if receipt.id and receipt.to else replace(receipt, id=receipts[i].id, to=receipts[i].to)
+                )
                 if receipt.problem is not None and receipt.problem.temporary:
                     again.append(i)
                     pause = max(pause, receipt.problem.retry_after)

@@ -127,6 +127,7 @@ class Client:
         grpc_address: str | None = None,
         grpc_credentials: grpc.ChannelCredentials | None = None,
         grpc_options: Sequence[tuple[str, Any]] = (),
+        rpc: bool = False,
         attempts: int = 6,
         timeout: Duration = 30.0,
     ) -> None:
@@ -139,6 +140,7 @@ class Client:
             grpc_address=grpc_address,
             grpc_credentials=grpc_credentials,
             grpc_options=grpc_options,
+            rpc=rpc,
             attempts=attempts,
             timeout=timeout,
         )

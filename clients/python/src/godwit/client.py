@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     import grpc
     import httpx
 
+    from .rpc import RPC
+
 __all__ = ["AsyncClient"]
 
 # Tries of one request, the first included.
@@ -52,6 +54,9 @@ class AsyncClient(BackEnd):
     tls: certificates for https and wss; the system's authorities unless given.
     grpc_address: makes `listen` use gRPC at "host:port" instead of a WebSocket; plain unless there are credentials. It
     needs godwit-client[grpc].
+    rpc: makes a back end's calls use gRPC at that address instead of HTTP, over one connection: publish, publish_batch,
+    recall, status, statuses, put_object, delete_object, publish_message, request and request_recipient. The others
+    still use HTTP.
     http: replaces the HTTP client, for tests or proxies beyond those that the environment names. It is not closed here.
     attempts: how often one request is tried in all. timeout: seconds of one try.
     """
@@ -67,6 +72,7 @@ class AsyncClient(BackEnd):
         grpc_address: str | None = None,
         grpc_credentials: grpc.ChannelCredentials | None = None,
         grpc_options: Sequence[tuple[str, Any]] = (),
+        rpc: bool = False,
         http: httpx.AsyncClient | None = None,
         attempts: int = _ATTEMPTS,
         timeout: Duration = _TIMEOUT,
@@ -90,13 +96,30 @@ class AsyncClient(BackEnd):
         self._timeout = seconds(timeout)
         self._http = http
         attempts = max(attempts, 1)
-        super().__init__(API(base, key=api_key, tls=tls, attempts=attempts, timeout=self._timeout, http=http), attempts)
+        api = API(base, key=api_key, tls=tls, attempts=attempts, timeout=self._timeout, http=http)
+        super().__init__(api, attempts, self._open_rpc(attempts) if rpc else None)
         self.endpoints = AsyncEndpoints(self._api)
         self.channels = AsyncChannels(self._api)
+
+    def _open_rpc(self, attempts: int) -> RPC:
+        if self._grpc_address is None:
+            raise ValueError("rpc needs the server's gRPC address: give grpc_address")
+        from .rpc import RPC
+
+        return RPC(
+            self._grpc_address,
+            credentials=self._grpc_credentials,
+            options=self._grpc_options,
+            key=self._key,
+            attempts=attempts,
+            timeout=self._timeout,
+        )
 
     async def close(self) -> None:
         """Close idle connections."""
         await self._api.close()
+        if self._rpc is not None:
+            await self._rpc.close()
 
     async def __aenter__(self) -> Self:
         return self

@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import quote, urlencode
 
 from .backoff import REQUEST_BASE, REQUEST_MOST, Backoff
@@ -26,7 +26,9 @@ from .httpcarrier import HTTP
 if TYPE_CHECKING:
     import httpx
 
-__all__ = ["API", "path", "read_problem"]
+__all__ = ["API", "failure", "path", "read_problem", "retry"]
+
+T = TypeVar("T")
 
 # How many seconds a request may take beside the wait for its answer.
 _ANSWER_SLACK = 10.0
@@ -62,6 +64,29 @@ def read_problem(status: int, body: bytes, retry_header: str | None) -> Problem:
         return Problem.from_json(fields, status=status, retry_after=wait)
     except (ValueError, TypeError, AttributeError):
         return Problem(status=status, detail=body[:200].decode(errors="replace").strip(), retry_after=wait)
+
+
+async def retry(attempts: int, once: Callable[[], Awaitable[T]]) -> T:
+    """Carry out a request, again after failures that may pass, as often as is allowed."""
+    wait = Backoff(REQUEST_BASE, REQUEST_MOST)
+    for left in range(attempts - 1, -1, -1):
+        try:
+            return await once()
+        except (ProblemError, UnreachableError) as e:
+            asked = 0.0
+            if isinstance(e, ProblemError):
+                if not e.problem.temporary:
+                    raise
+                asked = e.problem.retry_after
+            if not left:
+                raise
+            await asyncio.sleep(max(wait.next(), asked))
+    raise AssertionError("unreachable")
+
+
+def failure(problem: Problem, doing: str) -> ProblemError:
+    """Return the error for a problem of the server."""
+    return _NO_ANSWERS.get(problem.type, ProblemError)(problem, doing)
 
 
 class API:
@@ -107,23 +132,11 @@ class API:
             content = json.dumps(body, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode(
                 "utf-8", "surrogatepass"
             )
-        headers = dict(headers or {})
+        sent = dict(headers or {})
         if content is not None and content_type:
-            headers["Content-Type"] = content_type
-        wait = Backoff(REQUEST_BASE, REQUEST_MOST)
-        for left in range(0 if once else self._attempts - 1, -1, -1):
-            try:
-                return await self._once(method, target, query, content, headers, doing)
-            except (ProblemError, UnreachableError) as e:
-                asked = 0.0
-                if isinstance(e, ProblemError):
-                    if not e.problem.temporary:
-                        raise
-                    asked = e.problem.retry_after
-                if not left:
-                    raise
-                await asyncio.sleep(max(wait.next(), asked))
-        raise AssertionError("unreachable")
+            sent["Content-Type"] = content_type
+        attempts = 1 if once else self._attempts
+        return await retry(attempts, lambda: self._once(method, target, query, content, sent, doing))
 
     async def json(self, method: str, target: str, **options: Any) -> dict[str, Any]:
         """Carry out a request and return the JSON object that answers it."""
@@ -179,7 +192,7 @@ class API:
         if response.status >= 400 and response.header("content-type") == "application/problem+json":
             problem = read_problem(response.status, response.content, response.header("retry-after"))
             if problem.type.startswith("/problems/"):  # the server's, not a worker's
-                raise _NO_ANSWERS.get(problem.type, ProblemError)(problem, doing)
+                raise failure(problem, doing)
         return response
 
     def _credentials(self) -> dict[str, str]:
