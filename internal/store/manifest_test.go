@@ -136,6 +136,15 @@ func TestAFolderOfAFormerVersionGetsChecksums(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	later, err := filepath.Glob(filepath.Join(dir, "module-*"))
+	if err != nil || len(later) == 0 {
+		t.Fatal("no files of later versions", err)
+	}
+	for _, name := range later {
+		if err := os.Remove(name); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := os.Remove(filepath.Join(dir, store.ManifestFile)); err != nil {
 		t.Fatal(err)
 	}

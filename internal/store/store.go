@@ -27,6 +27,7 @@ import (
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/store/appsql"
+	"godwit.dev/godwit/internal/store/sourcedb"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
@@ -81,6 +82,8 @@ type Stores struct {
 	// Steps and Sends store escalations beyond live. Both nil: this store does not support them.
 	Steps mailbox.Escalator
 	Sends escalation.Store
+	// SourceRecords are what sources keep beside their settings.
+	SourceRecords source.Records
 	// Reach reports whether the database can be reached. Nil: the data is local.
 	Reach Reach
 	// Own assigns this server work that only one server may do at a time. Nil: this server does all such work, since no other server shares
@@ -229,6 +232,7 @@ func Open(ctx context.Context, cfg Config) (*Stores, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	cfg.Tables = withSources(cfg.Tables)
 	if err := checkTables(cfg.Tables); err != nil {
 		return nil, err
 	}
@@ -240,6 +244,8 @@ func Open(ctx context.Context, cfg Config) (*Stores, error) {
 	if err := open(ctx, cfg); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
+	records := sourcedb.New(s.Database(sourcesModule))
+	s.SourceRecords, s.erases = records, append(s.erases, records)
 	return s, nil
 }
 

@@ -11,7 +11,9 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
+	"godwit.dev/godwit/internal/store/sourcedb"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+	"godwit.dev/godwit/internal/store/sqltx"
 )
 
 // Tables are the tables of a module, in a file or schema of their own, so that their versions affect no other tables.
@@ -26,6 +28,35 @@ type Tables struct {
 type Database struct {
 	SQLite   *sqlitedb.DB
 	Postgres *pgdb.DB
+}
+
+// Read runs f in a transaction with a snapshot. op names it in errors.
+func (d *Database) Read(ctx context.Context, op string, f func(context.Context, sqltx.Tx) error) error {
+	if d.Postgres != nil {
+		return d.Postgres.ReadCommon(ctx, op, f)
+	}
+	return d.SQLite.ReadCommon(ctx, op, f)
+}
+
+// Change runs f in a transaction, on PostgreSQL perhaps again from the start.
+func (d *Database) Change(ctx context.Context, op string, f func(context.Context, sqltx.Tx) error) error {
+	if d.Postgres != nil {
+		return d.Postgres.DoCommon(ctx, op, f)
+	}
+	return d.SQLite.DoCommon(ctx, op, f)
+}
+
+// sourcesModule is the name, among those of modules, of the tables that all kinds of sources share.
+const sourcesModule = "sources"
+
+// withSources adds the tables that all kinds of sources share, unless they are there.
+func withSources(tables []Tables) []Tables {
+	if slices.ContainsFunc(tables, func(t Tables) bool { return t.Module == sourcesModule }) {
+		return tables
+	}
+	shared := Tables{Module: sourcesModule}
+	shared.SQLite, shared.Postgres = sourcedb.Migrations()
+	return append([]Tables{shared}, tables...)
 }
 
 // moduleName matches valid names of files and schemas.

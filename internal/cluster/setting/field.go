@@ -22,6 +22,7 @@ const (
 	List
 	Days  // a duration: stored in nanoseconds, shown like 90d
 	Words // a list, stored as a text of words separated by spaces; it may also be given as such a text
+	Tree  // any JSON, which the kind checks
 )
 
 // Kind is one kind of settings with its fields, such as a kind of sink.
@@ -29,6 +30,12 @@ type Kind interface {
 	Fields() []Field
 	// Check validates values. Its error is a *notification.FieldError.
 	Check(v Values) error
+}
+
+// Tidier is a Kind that accepts values in several forms, of which it stores one, such as a password within a URL.
+type Tidier interface {
+	// Tidy changes values that were given into those that are stored. It is called before Check.
+	Tidy(v Values)
 }
 
 // KindOf returns the kind of a name. unknown is the error for a name that does not exist.
@@ -154,6 +161,8 @@ func (v Values) Shown(f Field) json.RawMessage {
 		return json.RawMessage("[]")
 	case f.Type == Bool:
 		return json.RawMessage("false")
+	case f.Type == Tree:
+		return json.RawMessage("null")
 	}
 	return json.RawMessage(`""`)
 }

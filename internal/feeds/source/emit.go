@@ -2,11 +2,15 @@ package source
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"sync/atomic"
 
 	"godwit.dev/godwit/internal/engine/pause"
+	"godwit.dev/godwit/internal/messaging/topic"
 	"godwit.dev/godwit/internal/notify/delivery"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -16,8 +20,9 @@ import (
 // emitter publishes the entries of a feed while the feed is connected.
 type emitter struct {
 	*reader
-	stuck  atomic.Bool // an entry cannot be stored at the moment
-	caught atomic.Bool
+	position position
+	stuck    atomic.Bool // an entry cannot be stored at the moment
+	caught   atomic.Bool
 }
 
 // Caught implements Emitter.
@@ -28,47 +33,126 @@ func (e *emitter) Caught(ctx context.Context) {
 	}
 }
 
+// piece is an entry, or a member of one that is a list.
+type piece struct {
+	Entry
+	of int // index of the entry
+}
+
 // Emit implements Emitter.
 func (e *emitter) Emit(ctx context.Context, entries []Entry) ([]Outcome, error) {
-	outcomes := make([]Outcome, len(entries))
-	for begin := 0; begin < len(entries); {
+	pieces := make([]piece, 0, len(entries))
+	for i := range entries {
+		pieces = e.pieces(pieces, &entries[i], i)
+	}
+	outcomes := make([]Outcome, len(pieces))
+	for begin := 0; begin < len(pieces); {
 		end := begin + 1 // consecutive publishes are stored in one call
-		for end < len(entries) && entries[begin].object() == nil && entries[end].object() == nil {
+		for end < len(pieces) && pieces[begin].published() && pieces[end].published() {
 			end++
 		}
-		if err := e.settle(ctx, entries[begin:end], outcomes[begin:end]); err != nil {
+		if err := e.settle(ctx, pieces[begin:end], outcomes[begin:end]); err != nil {
 			return nil, err
 		}
 		begin = end
 	}
+	return e.sum(ctx, entries, pieces, outcomes)
+}
+
+// sum counts the outcomes of pieces, keeps those in quarantine that have a text, and returns the outcome of each entry: the worst of its pieces.
+func (e *emitter) sum(ctx context.Context, entries []Entry, pieces []piece, outcomes []Outcome) ([]Outcome, error) {
+	all := make([]Outcome, len(entries))
 	var counts Counts
+	var aside []SetAside
 	for i, o := range outcomes {
+		p := &pieces[i]
 		counts.count(o.Fate)
-		if o.Fate == Quarantined {
-			e.note(ctx, entries[i].From, o.Err)
+		if one := &all[p.of]; one.Fate == "" || severity(o.Fate) > severity(one.Fate) {
+			*one = o
+		}
+		if o.Fate != Quarantined {
+			continue
+		}
+		e.note(ctx, p.From, o.Err)
+		if p.text() != nil {
+			aside = append(aside, e.aside(&p.Entry, o.Err))
 		}
 	}
 	e.count(&counts)
-	return outcomes, nil
+	return all, e.keep(ctx, aside)
 }
 
-// object returns the put that an entry requests; nil: the entry is a publish.
+// pieces appends the pieces of an entry.
+func (e *emitter) pieces(to []piece, entry *Entry, of int) []piece {
+	if entry.Body == nil || entry.Wrong != nil {
+		return append(to, piece{*entry, of})
+	}
+	read, err := e.s.cfg.Read(entry.Body)
+	if err != nil {
+		bad := *entry
+		bad.Wrong = err
+		return append(to, piece{bad, of})
+	}
+	for i, one := range read {
+		one.From, one.Text = entry.From, entry.text()
+		if d := one.Publish; d != nil && d.ID == "" && entry.ID != "" {
+			if d.ID = entry.ID; len(read) > 1 {
+				d.ID += "." + strconv.Itoa(i)
+			}
+		}
+		if p := one.object(); p != nil && p.Version == 0 {
+			p.Version = entry.Version
+			one.Put, one.Delete = p, nil
+		}
+		to = append(to, piece{one, of})
+	}
+	return to
+}
+
+// text is the entry as the quarantine keeps it.
+func (e *Entry) text() []byte {
+	if e.Text != nil {
+		return e.Text
+	}
+	return e.Body
+}
+
+// object returns the put that an entry requests; nil: it requests none.
 func (e *Entry) object() *Put {
 	if e.Delete != nil {
-		return &Put{Key: *e.Delete, Put: object.Put{Unknown: true}}
+		return &Put{Key: *e.Delete, Put: object.Put{Unknown: true, Version: e.Version, Ordered: e.Version != 0}}
+	}
+	if e.Put != nil && e.Put.Unknown && e.Put.Version == 0 && e.Version != 0 {
+		e.Put.Ordered = true
 	}
 	return e.Put
 }
 
-// settle retries until every entry has an outcome: an entry that is not stored now exists only at the source.
-func (e *emitter) settle(ctx context.Context, entries []Entry, outcomes []Outcome) error {
-	for again := retryLeast; ; again = min(2*again, retryMost) {
-		var err error
-		if put := entries[0].object(); put != nil {
+// published reports whether an entry is a publish, or nothing valid.
+func (e *Entry) published() bool { return e.Put == nil && e.Delete == nil && e.Message == nil }
+
+// settle retries until every piece has an outcome: an entry that is not stored now exists only at the source.
+func (e *emitter) settle(ctx context.Context, pieces []piece, outcomes []Outcome) error {
+	return e.insist(ctx, func() (err error) {
+		first := &pieces[0]
+		switch put := first.object(); {
+		case first.Wrong != nil && !first.published():
+			outcomes[0] = Outcome{Quarantined, first.Wrong}
+		case put != nil:
 			outcomes[0], err = e.put(ctx, put)
-		} else {
-			err = e.publish(ctx, entries, outcomes)
+		case first.Message != nil:
+			outcomes[0], err = e.send(ctx, first)
+		default:
+			err = e.publish(ctx, pieces, outcomes)
 		}
+		return err
+	})
+}
+
+// insist calls do again and again until it succeeds. Its only error is the end of ctx.
+func (e *emitter) insist(ctx context.Context, do func() error) error {
+	for again := retryLeast; ; again = min(2*again, retryMost) {
+		err := do()
 		if err == nil {
 			break
 		}
@@ -76,7 +160,7 @@ func (e *emitter) settle(ctx context.Context, entries []Entry, outcomes []Outcom
 			return context.Cause(ctx)
 		}
 		e.stuck.Store(true)
-		e.fails(ctx, fmt.Errorf("publish what came from %s: %w", e.source.Kind, err))
+		e.fails(ctx, fmt.Errorf("publish what came from %s: %w", e.source.Name, err))
 		pause.For(ctx, again)
 	}
 	if e.stuck.CompareAndSwap(true, false) {
@@ -86,16 +170,16 @@ func (e *emitter) settle(ctx context.Context, entries []Entry, outcomes []Outcom
 }
 
 // publish decides the outcomes that are still open. Its error says why some remain open.
-func (e *emitter) publish(ctx context.Context, entries []Entry, outcomes []Outcome) (err error) {
+func (e *emitter) publish(ctx context.Context, pieces []piece, outcomes []Outcome) (err error) {
 	now := e.s.cfg.Now()
 	var drafts []*notification.Draft
 	var at []int
-	for i, entry := range entries {
-		d := entry.Publish
+	for i := range pieces {
+		d := pieces[i].Publish
 		switch {
 		case outcomes[i].Fate != "":
 		case d == nil:
-			outcomes[i] = Outcome{Quarantined, entry.Wrong}
+			outcomes[i] = Outcome{Quarantined, pieces[i].Wrong}
 		case !d.ExpiresAt.IsZero() && !d.ExpiresAt.After(now):
 			outcomes[i].Fate = Expired
 		default:
@@ -110,22 +194,35 @@ func (e *emitter) publish(ctx context.Context, entries []Entry, outcomes []Outco
 	}
 	for i, r := range e.s.cfg.Publisher.Publish(ctx, e.source.App, drafts) {
 		var failed error
-		if outcomes[at[i]], failed = judge(r); failed != nil {
+		if outcomes[at[i]], failed = judge(&r); failed != nil {
 			err = failed
 		}
 	}
 	return err
 }
 
-// judge decides an entry's fate by the result of its publish. After an error the entry must be published again.
-func judge(r delivery.Result) (Outcome, error) {
-	failed := r.Err
-	if failed == nil {
-		failed = r.Copies[0].Err
+// judge decides an entry's fate by the result of its publish: that of the copy that fares worst. After an error the entry must be published
+// again.
+func judge(r *delivery.Result) (worst Outcome, err error) {
+	if r.Err != nil {
+		return judgeCopy(false, r.Err)
 	}
+	for i := range r.Copies {
+		one, err := judgeCopy(r.Copies[i].Duplicate, r.Copies[i].Err)
+		if err != nil {
+			return Outcome{}, err
+		}
+		if worst.Fate == "" || severity(one.Fate) > severity(worst.Fate) {
+			worst = one
+		}
+	}
+	return worst, nil
+}
+
+func judgeCopy(duplicate bool, failed error) (Outcome, error) {
 	var bad *notification.FieldError
 	switch {
-	case failed == nil && r.Copies[0].Duplicate:
+	case failed == nil && duplicate:
 		return Outcome{Fate: Duplicate}, nil
 	case failed == nil:
 		return Outcome{Fate: Stored}, nil
@@ -134,9 +231,14 @@ func judge(r delivery.Result) (Outcome, error) {
 	case errors.As(failed, &bad), errors.Is(failed, mailbox.ErrConflict):
 		return Outcome{Quarantined, failed}, nil
 	case errors.Is(failed, mailbox.ErrFull):
-		return Outcome{Fate: Full}, nil
+		return Outcome{Full, failed}, nil
 	}
 	return Outcome{}, failed
+}
+
+// severity orders fates from the best to the worst.
+func severity(f Fate) int {
+	return slices.Index([]Fate{Expired, Duplicate, Stored, Full, Quarantined}, f)
 }
 
 // put stores a version of an object. After an error it must be repeated.
@@ -152,4 +254,87 @@ func (e *emitter) put(ctx context.Context, p *Put) (Outcome, error) {
 		return Outcome{Fate: Duplicate}, nil
 	}
 	return Outcome{Fate: Stored}, nil
+}
+
+// send passes a message to the present subscribers of its topic. After an error it must be repeated.
+func (e *emitter) send(ctx context.Context, p *piece) (Outcome, error) {
+	err := e.s.cfg.Topics.Publish(ctx, e.source.App, p.Message)
+	var bad *notification.FieldError
+	switch {
+	case errors.As(err, &bad):
+		return Outcome{Quarantined, err}, nil
+	case errors.Is(err, topic.ErrUnavailable):
+		return Outcome{}, err
+	case err != nil:
+		return Outcome{Quarantined, err}, nil
+	}
+	return Outcome{Fate: Stored}, nil
+}
+
+// SetAside implements Emitter.
+func (e *emitter) SetAside(ctx context.Context, entry *Entry, why error) error {
+	e.note(ctx, entry.From, why)
+	e.count(&Counts{Quarantined: 1})
+	return e.keep(ctx, []SetAside{e.aside(entry, why)})
+}
+
+func (e *emitter) aside(entry *Entry, why error) SetAside {
+	text := entry.text()
+	return SetAside{At: e.s.cfg.Now(), From: entry.From, Why: why.Error(), Text: text[:min(len(text), MaxSetAsideText)]}
+}
+
+func (e *emitter) keep(ctx context.Context, aside []SetAside) error {
+	if len(aside) == 0 {
+		return nil
+	}
+	return e.insist(ctx, func() error { return e.s.cfg.Records.SetAside(ctx, e.source.place(), aside) })
+}
+
+// pageOfObjects is how many objects are made unknown between two looks at the list.
+const pageOfObjects = 500
+
+// Unknown implements Emitter.
+func (e *emitter) Unknown(ctx context.Context, group string) error {
+	for after := ""; ; {
+		var names []string
+		err := e.insist(ctx, func() (err error) {
+			names, after, err = e.s.cfg.Objects.Names(ctx, e.source.App, group, after, pageOfObjects)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			err := e.insist(ctx, func() error {
+				_, _, err := e.s.cfg.Objects.Put(ctx, e.source.App, object.Key{Group: group, Object: name}, &object.Put{Unknown: true})
+				return err
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if after == "" {
+			return nil
+		}
+	}
+}
+
+// Note implements Emitter.
+func (e *emitter) Note(ctx context.Context, at []byte) error {
+	e.position.Feed = at
+	return e.notePosition(ctx)
+}
+
+// Resynced implements Emitter.
+func (e *emitter) Resynced(ctx context.Context) error {
+	e.position.ResyncAt = e.source.ResyncAt
+	return e.notePosition(ctx)
+}
+
+func (e *emitter) notePosition(ctx context.Context) error {
+	text, err := json.Marshal(e.position)
+	if err != nil {
+		return err
+	}
+	return e.insist(ctx, func() error { return e.s.cfg.Records.Note(ctx, e.source.place(), text) })
 }

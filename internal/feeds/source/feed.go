@@ -3,8 +3,10 @@ package source
 import (
 	"context"
 	"log/slog"
+	"time"
 
 	"godwit.dev/godwit/internal/cluster/setting"
+	"godwit.dev/godwit/internal/messaging/pubsub"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/objects/object"
 )
@@ -12,6 +14,8 @@ import (
 // Kind is one kind of source: its fields, and how to connect to it.
 type Kind interface {
 	setting.Kind // Check sees a change, in which a stored secret may be absent
+	// About says in a few words what is read.
+	About() string
 	// Open connects. It fails if the server does not answer within a few seconds.
 	Open(ctx context.Context, t Target) (Feed, error)
 }
@@ -19,9 +23,15 @@ type Kind interface {
 // Target is the server that a source reads from.
 type Target struct {
 	App     string
+	Name    string         // of the source
 	Values  setting.Values // secrets included
 	Private bool           // private addresses may be dialled
 	Log     *slog.Logger
+	Now     func() time.Time // the stores' clock
+	// Position is what the feed has noted with Emitter.Note; nil: nothing.
+	Position []byte
+	// Resync is set when a person wants the source to begin anew. A feed that has done so calls Emitter.Resynced.
+	Resync bool
 }
 
 // Feed is a connected source. Its checkpoint separates the entries that were taken from those that were not.
@@ -33,23 +43,50 @@ type Feed interface {
 	Close()
 }
 
-// Emitter stores the entries of a feed.
-type Emitter interface {
-	// Emit takes entries in order and returns the outcome of each once that is durable. Then the feed moves its checkpoint behind them, and
-	// sets aside the entries in quarantine. While entries cannot be stored, Emit tries again. Its only error is the end of ctx. Calls do
-	// not overlap.
-	Emit(ctx context.Context, entries []Entry) ([]Outcome, error)
-	// Caught reports that the feed has examined all entries once: the source works.
-	Caught(ctx context.Context)
+// Remover is a Kind that holds something at the source, such as a replication slot, which must go when the source is deleted.
+type Remover interface {
+	Remove(ctx context.Context, t Target) error
 }
 
-// Entry is a publish, a put or a deletion; an entry that is none of these goes to quarantine.
+// Emitter stores the entries of a feed. Its methods' only error is the end of ctx: what cannot be stored is tried again. Calls do not
+// overlap.
+type Emitter interface {
+	// Emit takes entries in order and returns the outcome of each once that is durable. Then the feed moves its checkpoint behind them. An
+	// entry in quarantine that has a text is kept there.
+	Emit(ctx context.Context, entries []Entry) ([]Outcome, error)
+	// SetAside puts an entry into quarantine that the feed cannot leave at the source.
+	SetAside(ctx context.Context, e *Entry, why error) error
+	// Unknown makes the versions of all objects of a group unknown that the source may have announced.
+	Unknown(ctx context.Context, group string) error
+	// Note keeps what the feed wants to know when it is opened again.
+	Note(ctx context.Context, position []byte) error
+	// Resynced reports that the feed has begun anew.
+	Resynced(ctx context.Context) error
+	// Caught reports that the feed has examined all entries once: the source works.
+	Caught(ctx context.Context)
+	// Detail sets what a person should know beside the state; empty: nothing.
+	Detail(text string)
+	// Lag sets how far the feed is behind.
+	Lag(l Lag)
+}
+
+// Entry is a publish, a put, a deletion or a message; an entry that is none of these goes to quarantine.
 type Entry struct {
-	From    string              // for log messages: the stream or table that holds the entry
-	Publish *notification.Draft // to one recipient
+	From string // place of the entry at the source, such as a stream, a table or a position; for people
+	// ID is the id of a publish whose body has none, so that a repeat is a duplicate.
+	ID string
+	// Version is that of puts and deletions whose body has none, so that a repeat changes nothing. 0: the server assigns the next one.
+	Version object.Version
+	// Body is the entry as JSON: a publish as POST /v1/notifications takes it, {"put":…}, {"delete":…}, {"topic":…,"data":…} or a list of
+	// these. Nil: one of the following is set.
+	Body []byte
+
+	Publish *notification.Draft
 	Put     *Put
 	Delete  *object.Key // the version of this object becomes unknown
-	Wrong   error       // why it is none
+	Message *pubsub.Message
+	Wrong   error  // why it is none
+	Text    []byte // of the entry, for the quarantine; nil: Body
 }
 
 // Put is a version of an object.
@@ -67,11 +104,11 @@ type Outcome struct {
 // Fate is an outcome in one word, as metrics name it.
 type Fate string
 
-// Fates.
+// Fates, from the best to the worst: a list has that of its worst member.
 const (
-	Stored      Fate = "stored"      // in a mailbox, or as a version of an object
-	Duplicate   Fate = "duplicate"   // had been before
 	Expired     Fate = "expired"     // came too late
-	Quarantined Fate = "quarantined" // the entry is invalid as it is
+	Duplicate   Fate = "duplicate"   // had been before
+	Stored      Fate = "stored"      // in a mailbox, as a version of an object, or sent to a topic
 	Full        Fate = "full"        // its mailbox is full: the entry stays at the source and is read again later
+	Quarantined Fate = "quarantined" // the entry is invalid as it is
 )

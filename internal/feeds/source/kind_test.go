@@ -16,6 +16,7 @@ import (
 
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/sourcetest"
 	"godwit.dev/godwit/internal/notify/delivery"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/objects/object"
@@ -35,6 +36,8 @@ type journal struct {
 func (j *journal) Fields() []setting.Field {
 	return []setting.Field{{Name: "place", Address: true}, {Name: "slot"}, {Name: "key", Secret: true}}
 }
+
+func (j *journal) About() string { return "a list" }
 
 func (j *journal) Check(v setting.Values) error {
 	if v.Text("place") == "" {
@@ -109,6 +112,13 @@ func (s *sinkhole) Put(_ context.Context, app string, k object.Key, p *object.Pu
 	return object.State{}, p.Version != 1, s.keep(what)
 }
 
+func (s *sinkhole) Names(_ context.Context, _, group, after string, _ int) ([]string, string, error) {
+	if after == "" {
+		return []string{group + "-1"}, "more", nil
+	}
+	return []string{group + "-2"}, "", nil
+}
+
 // stored are settings in memory.
 type stored struct {
 	all map[setting.Place]source.Source
@@ -124,14 +134,19 @@ func (s stored) All(context.Context) (list []source.Source, err error) {
 func (s stored) Update(_ context.Context, app, name string, change func(*source.Source, int) error) error {
 	one, ok := s.all[setting.Place{App: app, Name: name}]
 	if !ok {
-		one = source.Source{App: app, Kind: name}
+		one = source.Source{App: app, Name: name}
 	}
 	err := change(&one, 0)
 	s.all[setting.Place{App: app, Name: name}] = one
 	return err
 }
 
-func (s stored) Delete(context.Context, string, string) (bool, error) { return false, nil }
+func (s stored) Delete(_ context.Context, app, name string) (bool, error) {
+	at := setting.Place{App: app, Name: name}
+	_, ok := s.all[at]
+	delete(s.all, at)
+	return ok, nil
+}
 
 func (s stored) Watch(ctx context.Context, _ func()) error {
 	<-ctx.Done()
@@ -152,7 +167,7 @@ func TestAKindEmitsPublishesPutsAndDeletionsBehindItsCheckpoint(t *testing.T) {
 		}, confirmed: 1}
 		to, log, kept := &sinkhole{down: errors.New("the disk is away")}, &strings.Builder{}, stored{map[setting.Place]source.Source{}}
 		s, err := source.New(t.Context(), source.Config{
-			Store: kept, Publisher: to, Objects: to, Kinds: map[string]source.Kind{"journal": j}, Log: slog.New(slog.NewTextHandler(log, nil)),
+			Store: kept, Records: sourcetest.NewRecords(), Publisher: to, Objects: to, Kinds: map[string]source.Kind{"journal": j}, Log: slog.New(slog.NewTextHandler(log, nil)),
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -187,7 +202,7 @@ func TestAKindEmitsPublishesPutsAndDeletionsBehindItsCheckpoint(t *testing.T) {
 			t.Errorf("outcomes %v, want %v; %d of %d entries are confirmed", j.outcomes, fates, j.confirmed, len(j.entries))
 		}
 		i, err := s.Get("shop", "journal")
-		if err != nil || i.State != source.Reading || i.Finding != "journal" || i.Counts != (source.Counts{Stored: 5, Duplicate: 1, Quarantined: 2}) {
+		if err != nil || i.State != source.Running || i.Finding != "journal" || i.Counts != (source.Counts{Stored: 5, Duplicate: 1, Quarantined: 2}) {
 			t.Errorf("%+v, %v", i, err)
 		}
 		if strings.Contains(fmt.Sprintf("%+v %s", i, log), "sekret") || j.opened[0].Values.Text("key") != "sekret" {
@@ -200,7 +215,7 @@ func TestAKindEmitsPublishesPutsAndDeletionsBehindItsCheckpoint(t *testing.T) {
 
 func TestAKindsValuesReplaceTheFormerOnesButSecrets(t *testing.T) {
 	kept := stored{map[setting.Place]source.Source{}}
-	s, err := source.New(t.Context(), source.Config{Store: kept, Kinds: map[string]source.Kind{"journal": &journal{}}, Log: slog.New(slog.DiscardHandler)})
+	s, err := source.New(t.Context(), source.Config{Store: kept, Records: sourcetest.NewRecords(), Kinds: map[string]source.Kind{"journal": &journal{}}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -61,7 +61,7 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 		} {
 			ch <- prometheus.MustNewConstMetric(entriesDesc, prometheus.CounterValue, float64(n), kind, string(fate))
 		}
-		states := map[State]int{Reading: 0, Failing: 0, Waiting: 0}
+		states := map[State]int{Running: 0, Failing: 0, Waiting: 0}
 		for _, r := range s.sources.Runners() {
 			if r.source.Kind == kind {
 				states[r.state()]++

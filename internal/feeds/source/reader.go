@@ -2,6 +2,8 @@ package source
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -26,6 +28,8 @@ type reader struct {
 	mu      sync.Mutex
 	reading bool // this server does
 	finding string
+	detail  string
+	lag     *Lag
 	err     error // nil: it does not fail
 	since   time.Time
 	counts  Counts
@@ -39,7 +43,7 @@ func (r *reader) Run(ctx context.Context, _ func() bool) {
 	r.mu.Unlock()
 	defer func() {
 		r.mu.Lock()
-		r.reading = false
+		r.reading, r.lag, r.detail = false, nil, ""
 		r.mu.Unlock()
 	}()
 	for again := retryLeast; ctx.Err() == nil; again = min(2*again, retryMost) {
@@ -85,7 +89,13 @@ func (r *reader) connected(ctx context.Context) (worked bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	feed, err := kind.Open(ctx, Target{App: r.source.App, Values: r.source.Values, Private: r.source.Private || r.s.cfg.AllowPrivate, Log: r.s.cfg.Log})
+	e := &emitter{reader: r}
+	if e.position, err = r.readPosition(ctx); err != nil {
+		return false, err
+	}
+	to := r.s.target(&r.source)
+	to.Position, to.Resync, to.Log = e.position.Feed, r.source.ResyncAt.After(e.position.ResyncAt), r.log
+	feed, err := kind.Open(ctx, to)
 	if err != nil {
 		return false, err
 	}
@@ -93,9 +103,40 @@ func (r *reader) connected(ctx context.Context) (worked bool, err error) {
 	r.found(feed.Finding())
 	defer r.found("")
 	r.log.InfoContext(ctx, "reading", "finding", feed.Finding())
-	e := &emitter{reader: r}
 	err = feed.Run(ctx, e)
 	return e.caught.Load(), err
+}
+
+// readPosition returns what the source has noted.
+func (r *reader) readPosition(ctx context.Context) (p position, err error) {
+	at := r.source.place()
+	text, err := r.s.cfg.Records.Position(ctx, at)
+	if err != nil {
+		return p, err
+	}
+	if len(text) > 0 {
+		if err := json.Unmarshal(text, &p); err != nil {
+			return p, fmt.Errorf("position of source %s is damaged: %w", r.source.Name, err)
+		}
+	}
+	if !p.Made.Equal(r.source.CreatedAt) { // another source had this name
+		return position{Made: r.source.CreatedAt}, r.s.cfg.Records.Forget(ctx, at, true)
+	}
+	return p, nil
+}
+
+// Detail implements Emitter.
+func (r *reader) Detail(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.detail = text
+}
+
+// Lag implements Emitter.
+func (r *reader) Lag(l Lag) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lag = &l
 }
 
 // found records the way in which new entries are found.
@@ -130,24 +171,15 @@ func (r *reader) count(counts *Counts) {
 func (r *reader) show(info *Info) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	info.Counts = r.counts
-	info.Finding = r.finding
+	info.Counts, info.Finding, info.Lag = r.counts, r.finding, r.lag
+	info.Detail = foreign.Excerpt(r.detail, r.s.secrets(&r.source)...)
 	switch {
 	case !r.reading:
 	case r.err != nil:
-		info.State, info.Error, info.Since = Failing, foreign.Excerpt(r.err.Error(), r.secrets()...), r.since
+		info.State, info.Error, info.Since = Failing, foreign.Excerpt(r.err.Error(), r.s.secrets(&r.source)...), r.since
 	case r.finding != "":
-		info.State = Reading
+		info.State = Running
 	}
-}
-
-// secrets returns the source's secrets, which no error may show.
-func (r *reader) secrets() (list []string) {
-	fields, _ := r.s.Fields(r.source.Kind) // a source of an unknown kind is never read
-	for _, name := range r.source.Values.Look(fields).Credentials {
-		list = append(list, r.source.Values.Text(name))
-	}
-	return list
 }
 
 // state is the source's condition in one word.

@@ -7,14 +7,20 @@ import (
 
 	"godwit.dev/godwit/internal/cluster/lease"
 	"godwit.dev/godwit/internal/cluster/setting"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/foreign"
 )
 
-// Config holds the parts that sources need. To set sources up, only the store and the log are needed.
+// Config holds the parts that sources need. To set sources up, only the stores and the log are needed.
 type Config struct {
 	Store     Store
 	Publisher Publisher
 	Objects   Objects
-	Kinds     map[string]Kind
+	Topics    Topics
+	Records   Records
+	// Read reads an entry's JSON. Its errors say what is wrong with it.
+	Read  func(body []byte) ([]Entry, error)
+	Kinds map[string]Kind
 	// Own decides which server reads a source. Nil: this server is the only one.
 	Own          lease.Func
 	Now          func() time.Time // the stores' clock; nil: time.Now
@@ -41,11 +47,11 @@ func New(ctx context.Context, cfg Config) (s *Service, err error) {
 	s.sources, err = setting.NewRunning(ctx, setting.Config[Source, *reader]{
 		What: "source", Store: cfg.Store, None: ErrNone, Own: cfg.Own, Log: cfg.Log,
 		Place: func(one *Source) (setting.Place, bool) {
-			return setting.Place{App: one.App, Name: one.Kind}, one.Enabled
+			return one.place(), one.Enabled
 		},
 		Same: func(a, b *Source) bool { return a.same(b) },
 		Start: func(one Source) *reader {
-			return &reader{s: s, source: one, log: cfg.Log.With("app", one.App, "source", one.Kind)}
+			return &reader{s: s, source: one, log: cfg.Log.With("app", one.App, "source", one.Name)}
 		},
 	})
 	return s, err
@@ -64,15 +70,23 @@ func (s *Service) List(app string) []Info {
 }
 
 // Get returns one of an app's sources.
-func (s *Service) Get(app, kind string) (Info, error) {
-	if _, err := s.kind(kind); err != nil {
-		return Info{}, err
-	}
-	one, err := s.sources.Get(setting.Place{App: app, Name: kind})
+func (s *Service) Get(app, name string) (Info, error) {
+	one, err := s.sources.Get(setting.Place{App: app, Name: name})
 	if err != nil {
 		return Info{}, err
 	}
 	return s.show(one), nil
+}
+
+// KindOf returns the kind of an app's source. For a source that does not exist it is the kind that a change names, or else the source's name.
+func (s *Service) KindOf(app, name, named string) string {
+	if one, err := s.sources.Get(setting.Place{App: app, Name: name}); err == nil {
+		return one.Kind
+	}
+	if named != "" {
+		return named
+	}
+	return name
 }
 
 // Fields returns the fields of a kind.
@@ -92,31 +106,50 @@ func (s *Service) kind(name string) (Kind, error) {
 func (s *Service) show(one Source) Info {
 	fields, _ := s.Fields(one.Kind) // a kind that this version does not know has no fields
 	info := Info{Source: one, View: one.Values.Look(fields), State: Waiting}
-	r := s.sources.Runner(setting.Place{App: one.App, Name: one.Kind})
+	r := s.sources.Runner(one.place())
 	switch {
 	case !one.Enabled:
-		info.State = Disabled
+		info.State = Paused
 	case r != nil:
 		r.show(&info)
 	}
 	return info
 }
 
+// target returns how a source is reached.
+func (s *Service) target(one *Source) Target {
+	return Target{App: one.App, Name: one.Name, Values: one.Values, Private: one.Private || s.cfg.AllowPrivate, Log: s.cfg.Log, Now: s.cfg.Now}
+}
+
 // Set makes or changes a source.
-func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Info, created bool, err error) {
+func (s *Service) Set(ctx context.Context, app, name string, c Change) (info Info, created bool, err error) {
+	if err := notification.CheckName("name", name); err != nil {
+		return Info{}, false, err
+	}
+	kind := s.KindOf(app, name, c.Kind)
 	k, err := s.kind(kind)
 	if err != nil {
 		return Info{}, false, err
 	}
+	if c.Kind != "" && c.Kind != kind {
+		return Info{}, false, notification.BadField("kind", "the source %s is of the kind %s; delete it to make another of its name", name, kind)
+	}
 	if c.Values != nil {
+		if t, ok := k.(setting.Tidier); ok {
+			t.Tidy(c.Values)
+		}
 		if err := k.Check(c.Values); err != nil {
 			return Info{}, false, err
 		}
 	}
-	err = s.sources.Update(ctx, setting.Place{App: app, Name: kind}, func(one *Source) error {
+	full := len(s.sources.List(app)) >= MaxSources
+	err = s.sources.Update(ctx, setting.Place{App: app, Name: name}, func(one *Source) error {
 		now := s.cfg.Now().UTC().Truncate(time.Millisecond)
 		if created = one.CreatedAt.IsZero(); created {
-			*one = Source{App: one.App, Kind: one.Kind, Enabled: true, CreatedAt: now}
+			if full {
+				return notification.BadField("name", "the app has %d sources, as many as it may have", MaxSources)
+			}
+			*one = Source{App: one.App, Name: name, Kind: kind, Enabled: true, CreatedAt: now}
 		}
 		values := one.Values
 		if c.Values != nil {
@@ -127,19 +160,66 @@ func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Inf
 		if c.Enabled != nil {
 			one.Enabled = *c.Enabled
 		}
+		if c.Resync {
+			one.ResyncAt = now
+		}
 		return nil
 	})
 	if err != nil {
 		return Info{}, false, err
 	}
-	info, err = s.Get(app, kind)
+	info, err = s.Get(app, name)
 	return info, created, err
 }
 
-// Delete ends a source and deletes its settings. Entries that it has not taken stay at the source.
-func (s *Service) Delete(ctx context.Context, app, kind string) error {
-	if _, err := s.kind(kind); err != nil {
+// removeTime limits the time for removing what a deleted source has at its server.
+const removeTime = 10 * time.Second
+
+// Delete ends a source and deletes its settings. Entries that it has not taken stay at the source. left says what could not be removed there,
+// such as a replication slot; empty: nothing is left.
+func (s *Service) Delete(ctx context.Context, app, name string) (left string, err error) {
+	at := setting.Place{App: app, Name: name}
+	one, err := s.sources.Get(at)
+	if err != nil {
+		return "", err
+	}
+	if err := s.sources.Delete(ctx, at); err != nil {
+		return "", err
+	}
+	if r, ok := s.cfg.Kinds[one.Kind].(Remover); ok {
+		ctx, cancel := context.WithTimeout(ctx, removeTime)
+		defer cancel()
+		if err := r.Remove(ctx, s.target(&one)); err != nil {
+			left = foreign.Excerpt(err.Error(), s.secrets(&one)...)
+			s.cfg.Log.WarnContext(ctx, "a deleted source left something at its server", "app", app, "source", name, "error", left)
+		}
+	}
+	return left, s.cfg.Records.Forget(ctx, at, true)
+}
+
+// Quarantine returns entries in quarantine of a source, newest first, below a number. Zero: from the newest.
+func (s *Service) Quarantine(ctx context.Context, app, name string, below int64, limit int) ([]SetAside, error) {
+	at := setting.Place{App: app, Name: name}
+	if _, err := s.sources.Get(at); err != nil {
+		return nil, err
+	}
+	return s.cfg.Records.Quarantine(ctx, at, below, limit)
+}
+
+// EmptyQuarantine deletes the entries in quarantine of a source.
+func (s *Service) EmptyQuarantine(ctx context.Context, app, name string) error {
+	at := setting.Place{App: app, Name: name}
+	if _, err := s.sources.Get(at); err != nil {
 		return err
 	}
-	return s.sources.Delete(ctx, setting.Place{App: app, Name: kind})
+	return s.cfg.Records.Forget(ctx, at, false)
+}
+
+// secrets returns a source's secrets, which no error may show.
+func (s *Service) secrets(one *Source) (list []string) {
+	fields, _ := s.Fields(one.Kind) // a source of an unknown kind is never read
+	for _, name := range one.Values.Look(fields).Credentials {
+		list = append(list, one.Values.Text(name))
+	}
+	return list
 }

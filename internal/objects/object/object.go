@@ -66,6 +66,7 @@ func (s *State) Newer(o *State) bool {
 type Put struct {
 	Version     Version // 0: the server assigns the next one
 	Unknown     bool
+	Ordered     bool // with Unknown and a version: nothing changes unless the version is above the current one, so that repeats are harmless
 	Payload     []byte
 	ContentType string
 	Origin      Origin
@@ -98,6 +99,8 @@ func (p *Put) Check() error {
 func (s *State) Apply(p *Put, now time.Time) (next State, changed bool, err error) {
 	v := p.Version
 	switch {
+	case p.Unknown && p.Ordered && v <= s.Version:
+		return *s, false, nil
 	case p.Unknown:
 		v = max(v, s.Version)
 		if !s.Known && v == s.Version && !s.UpdatedAt.IsZero() {

@@ -33,8 +33,8 @@ type Sinks interface {
 // Sources read an app's notifications from where its publishers already put them.
 type Sources interface {
 	List(app string) []source.Info
-	Get(app, kind string) (source.Info, error)
-	Set(ctx context.Context, app, kind string, c source.Change) (info source.Info, created bool, err error)
+	Get(app, name string) (source.Info, error)
+	Set(ctx context.Context, app, name string, c source.Change) (info source.Info, created bool, err error)
 }
 
 // integration is a hook, a sink or a source as the page lists it.
@@ -130,7 +130,7 @@ func sinkLine(s *sink.Info) integration {
 
 func sourceLine(s *source.Info) integration {
 	return integration{
-		Kind: "sources", Name: s.Kind, URL: first(s.Addresses), State: string(s.State), Paused: s.State == source.Disabled, Count: int64(s.Counts.Stored), Counted: "notifications taken", //nolint:gosec // a count
+		Kind: "sources", Name: s.Name, URL: first(s.Addresses), State: string(s.State), Paused: s.State == source.Paused, Count: int64(s.Counts.Stored), Counted: "notifications taken", //nolint:gosec // a count
 		Error: s.Error, Since: s.Since,
 	}
 }
@@ -215,10 +215,10 @@ func (a *admin) actOnSink(v *visit) error {
 }
 
 func (a *admin) actOnSource(v *visit) error {
-	return a.turn(v, func(ctx context.Context, app, kind string, on *bool) error {
-		s, err := a.Sources.Get(app, kind)
+	return a.turn(v, func(ctx context.Context, app, name string, on *bool) error {
+		s, err := a.Sources.Get(app, name)
 		if err == nil {
-			_, _, err = a.Sources.Set(ctx, app, kind, source.Change{Values: s.Values, Enabled: on, Private: s.Private})
+			_, _, err = a.Sources.Set(ctx, app, name, source.Change{Enabled: on, Private: s.Private})
 		}
 		return err
 	})

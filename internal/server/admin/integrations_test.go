@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -112,7 +111,7 @@ func (b *sourceBox) Get(_, kind string) (source.Info, error) {
 	}
 	values := setting.Values{}
 	setting.Put(values, "recipients", []string{"anna"})
-	return source.Info{Source: source.Source{Kind: kind, Values: values}, View: setting.View{Addresses: []string{"redis://r.example"}}, State: source.Reading}, nil
+	return source.Info{Source: source.Source{Name: kind, Kind: kind, Values: values}, View: setting.View{Addresses: []string{"redis://r.example"}}, State: source.Running}, nil
 }
 
 func (b *sourceBox) Set(_ context.Context, _, _ string, c source.Change) (source.Info, bool, error) {
@@ -164,7 +163,7 @@ func TestHowHooksSinksAndSourcesStandIsShownWithoutTheirSecrets(t *testing.T) {
 	_, b := newOutside(t)
 	_, page := b.get("/ui/integrations")
 	checkHarmless(t, "/ui/integrations", page)
-	wants(t, page, "&lt;hostile", "failing", "stopped", "reading", "https://example.org/in<", "redis://r.example", "/ui/sinks/clickhouse/resume", "/ui/sources/redisstream/pause", "/ui/hooks/orders/pause")
+	wants(t, page, "&lt;hostile", "failing", "stopped", "running", "https://example.org/in<", "redis://r.example", "/ui/sinks/clickhouse/resume", "/ui/sources/redisstream/pause", "/ui/hooks/orders/pause")
 	if strings.Contains(page, "s3cret") {
 		t.Error("the page shows a secret")
 	}
@@ -199,7 +198,7 @@ func TestPausingOnThePageKeepsSettings(t *testing.T) {
 	if s := o.sinks.set; len(s) != 1 || !*s[0].Enabled || s[0].Values != nil || !s[0].Private {
 		t.Errorf("the sink was set to %+v", s)
 	}
-	if s := o.sources.set; len(s) != 1 || *s[0].Enabled || !slices.Equal(s[0].Values.List("recipients"), []string{"anna"}) || s[0].Values["password"] != nil {
+	if s := o.sources.set; len(s) != 1 || *s[0].Enabled || s[0].Values != nil {
 		t.Errorf("the source was set to %+v", s)
 	}
 }

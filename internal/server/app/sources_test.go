@@ -59,7 +59,7 @@ func TestSourceBringsWhatPublishersAddToRedis(t *testing.T) {
 		Counts         struct{ Stored, Quarantined int }
 	}
 	body := says(t, api+"/v1/sources/redisstream", `"stored":2,`)
-	if err := json.Unmarshal([]byte(body), &info); err != nil || info.State != "reading" || info.Finding != "tracking" || info.Counts.Quarantined != 1 {
+	if err := json.Unmarshal([]byte(body), &info); err != nil || info.State != "running" || info.Finding != "tracking" || info.Counts.Quarantined != 1 {
 		t.Errorf("%s, %v", body, err)
 	}
 	for key, want := range map[string]string{"Nann{3}": "0", "Nbob{3}": "0", "godwit:quarantine{3}": "1"} {

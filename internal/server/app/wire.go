@@ -72,7 +72,7 @@ func startSending(ctx context.Context, g *ground.Ground, c *core.Core) (*sending
 	if err != nil {
 		return nil, fed, err
 	}
-	if fed.Sources, err = feeds.Sources(ctx, g, c.Publisher, c.Objects); err != nil {
+	if fed.Sources, err = feeds.Sources(ctx, g, c); err != nil {
 		return nil, fed, err
 	}
 	fed.Sinks, err = feeds.Sinks(ctx, g)

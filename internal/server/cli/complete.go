@@ -67,6 +67,10 @@ var completions = map[string]completion{
 	"hook set":             {"/v1/hooks", "name"},
 	"hook replay":          {"/v1/hooks", "name"},
 	"hook delete":          {"/v1/hooks", "name"},
+	"source pause":         {"/v1/sources", "source"},
+	"source resume":        {"/v1/sources", "source"},
+	"source resync":        {"/v1/sources", "source"},
+	"source quarantine":    {"/v1/sources", "source"},
 	"template show":        {"/v1/templates", "name"},
 	"template set":         {"/v1/templates", "name"},
 	"template preview":     {"/v1/templates", "name"},
@@ -145,7 +149,7 @@ func (p *program) namesFrom(ctx context.Context, from completion) (list []string
 		Items []map[string]json.RawMessage `json:"items"`
 	}
 	call := godwit.Call{Method: http.MethodGet, Path: from.path}
-	if from.path != "/v1/hooks" { // hooks are listed as a whole, without pages
+	if from.path != "/v1/hooks" && from.path != "/v1/sources" { // these are listed as a whole, without pages
 		call.Query = url.Values{"limit": {strconv.Itoa(mostCompleted)}}
 	}
 	if c.Call(ctx, call, &page) != nil {

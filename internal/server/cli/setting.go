@@ -57,14 +57,14 @@ func (o settings[S, I]) listCommand(p *program, short string) *cobra.Command {
 	return cmd
 }
 
-// removeCommand makes the command that removes settings, for settings with one instance for each kind.
-func (o settings[S, I]) removeCommand(p *program, long string, remove func(ctx context.Context, s S, app, kind string) error) *cobra.Command {
+// removeCommand makes the command that removes settings; arg is what names them.
+func (o settings[S, I]) removeCommand(p *program, arg, long string, remove func(ctx context.Context, s S, app, kind string) error) *cobra.Command {
 	var appName string
 	cmd := &cobra.Command{
-		Use:   "remove KIND",
+		Use:   "remove " + strings.ToUpper(arg),
 		Short: "End a " + o.what + " and forget its settings",
 		Long:  "End a " + o.what + " and forget its settings, the password included. " + long,
-		Args:  exactly("kind"),
+		Args:  exactly(arg),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return o.with(cmd, appName, func(ctx context.Context, s S, app string) error {
 				if err := remove(ctx, s, app, args[0]); err != nil {

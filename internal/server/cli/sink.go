@@ -31,7 +31,7 @@ runs on it notices within a second.`,
 	sinks := p.sinks()
 	cmd.AddCommand(
 		p.sinkAddCommand(), sinks.listCommand(p, "List the sinks and their settings, without credentials"), p.sinkStatusCommand(),
-		sinks.removeCommand(p, "What was written stays in ClickHouse.", func(ctx context.Context, s *sink.Service, app, kind string) error { return s.Delete(ctx, app, kind) }),
+		sinks.removeCommand(p, "kind", "What was written stays in ClickHouse.", func(ctx context.Context, s *sink.Service, app, kind string) error { return s.Delete(ctx, app, kind) }),
 		p.sinkSchemaCommand(),
 	)
 	return cmd

@@ -2,11 +2,20 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	godwit "godwit.dev/godwit/clients/go"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/server/app/feeds"
 	"godwit.dev/godwit/internal/server/config"
@@ -16,16 +25,21 @@ import (
 func (p *program) sourceCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "source",
-		Short: "Take an app's notifications from Redis streams",
-		Long: `Take an app's notifications from where its publishers already put them: the Redis streams of nammayatri's
-notification-service. The settings are kept in the data folder; a server that runs on it notices within a second.`,
+		Short: "Take an app's notifications from where its publishers put them",
+		Long: `Take an app's notifications from where its publishers already put them. "godwit source add --help" lists the kinds of
+sources. add, list and remove change the settings in the data folder, which a running server notices within a second; the other
+commands ask the server.`,
 		Args: subcommandOnly,
 		RunE: help,
 	}
 	sources := p.sources()
 	cmd.AddCommand(
 		p.sourceAddCommand(), sources.listCommand(p, "List the sources and their settings, without credentials"),
-		sources.removeCommand(p, "What was not taken yet stays in Redis.", func(ctx context.Context, s *source.Service, app, kind string) error { return s.Delete(ctx, app, kind) }),
+		sources.removeCommand(p, "name", "What was not taken yet stays at the source.", p.removeSource),
+		p.sourceStatusCommand(), p.sourceQuarantineCommand(),
+		p.sourceActCommand("pause", "Stop to read a source, and keep its place", "paused"),
+		p.sourceActCommand("resume", "Read a paused source again from where it stopped", "resumed"),
+		p.sourceActCommand("resync", "Read a source anew from its beginning, after it lost its place", "told to begin anew"),
 	)
 	return cmd
 }
@@ -33,7 +47,7 @@ notification-service. The settings are kept in the data folder; a server that ru
 // withSources runs do with the sources of the data folder and the named app.
 func (p *program) withSources(cmd *cobra.Command, appName string, do func(ctx context.Context, s *source.Service, app string) error) error {
 	return p.withApp(cmd, appName, func(ctx context.Context, _ *config.Config, apps *store.Apps, name string) error {
-		s, err := source.New(ctx, source.Config{Store: apps.Sources, Kinds: feeds.SourceKinds(p.modules), Log: slog.New(slog.DiscardHandler)})
+		s, err := source.New(ctx, source.Config{Store: apps.Sources, Records: noRecords{}, Kinds: feeds.SourceKinds(p.modules), Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			return err
 		}
@@ -43,10 +57,10 @@ func (p *program) withSources(cmd *cobra.Command, appName string, do func(ctx co
 
 func (p *program) sources() settings[*source.Service, source.Info] {
 	return settings[*source.Service, source.Info]{
-		what: "source", with: p.withSources, info: sourceInfo, columns: []string{"SOURCE", "STATE", "SETTINGS"},
+		what: "source", with: p.withSources, info: sourceInfo, columns: []string{"SOURCE", "KIND", "STATE", "SETTINGS"},
 		all: func(_ context.Context, s *source.Service, app string) ([]source.Info, error) { return s.List(app), nil },
 		row: func(i *source.Info) []string {
-			return []string{i.Kind, enabledText(i.Enabled), valuesText(i.Values, i.View)}
+			return []string{i.Name, i.Kind, enabledText(i.Enabled), valuesText(i.Values, i.View)}
 		},
 	}
 }
@@ -54,20 +68,21 @@ func (p *program) sources() settings[*source.Service, source.Info] {
 func (p *program) sourceAddCommand() *cobra.Command {
 	var appName string
 	var disable bool
+	change := source.Change{Private: true}
 	cmd := &cobra.Command{
-		Use:   "add KIND",
+		Use:   "add NAME",
 		Short: "Begin to read a source, or change it",
-		Long: `Begin to read a source, or change what is read. The kind is redisstream: streams named N<recipient>{<shard>}, as
-publishers of nammayatri's notification-service write them. An entry becomes a notification to its recipient and is
-deleted in Redis once it is stored. A password is read from a file, never from an argument, which other users can see; it stays as it is
-where none is named, and an empty file takes it away.`,
+		Long: `Begin to read a source, or change what is read. A name that is that of a kind needs no --kind:
+` + p.sourceKinds() + `
+A password is read from a file, never from an argument, which other users can see; it stays as it is where none is named, and an
+empty file takes it away.`,
 		Example: `  godwit source add redisstream --redis-url redis://redis.internal:6379 --password-file redis-password`,
-		Args:    exactly("kind"),
+		Args:    exactly("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			enabled := !disable
-			change := source.Change{Enabled: &enabled, Private: true}
+			change.Enabled = &enabled
 			return p.withSources(cmd, appName, func(ctx context.Context, s *source.Service, name string) error {
-				fields, err := s.Fields(args[0])
+				fields, err := s.Fields(s.KindOf(name, args[0], change.Kind))
 				if err != nil {
 					return err
 				}
@@ -78,7 +93,7 @@ where none is named, and an empty file takes it away.`,
 				if err != nil {
 					return err
 				}
-				return p.sources().added(p, &info, info.Kind, created, info.Enabled, strings.Join(info.Addresses, " "))
+				return p.sources().added(p, &info, info.Name, created, info.Enabled, strings.Join(info.Addresses, " "))
 			})
 		},
 	}
@@ -86,6 +101,7 @@ where none is named, and an empty file takes it away.`,
 	for _, kind := range feeds.SourceKinds(p.modules) {
 		fieldFlags(f, kind.Fields())
 	}
+	f.StringVar(&change.Kind, "kind", "", "kind of a new source (default: its name)")
 	f.BoolVar(&disable, "disable", false, "keep the settings, but do not read")
 	p.sources().flags(cmd, &appName)
 	return cmd
@@ -93,6 +109,131 @@ where none is named, and an empty file takes it away.`,
 
 // sourceInfo returns the stored settings of a source. Only the server that reads it knows its state: GET /v1/sources.
 func sourceInfo(i *source.Info) map[string]any {
-	v := map[string]any{"source": i.Kind, "enabled": i.Enabled, "updated_at": i.UpdatedAt}
+	v := map[string]any{"source": i.Name, "kind": i.Kind, "enabled": i.Enabled, "updated_at": i.UpdatedAt}
 	return withFields(v, i.Values, i.View)
+}
+
+// noRecords are the records of sources whose settings are changed without the server that keeps them.
+type noRecords struct{ source.Records }
+
+// Forget implements source.Records. The server forgets a source once it is made anew.
+func (noRecords) Forget(context.Context, setting.Place, bool) error { return nil }
+
+// sourceKinds lists the kinds of sources, one a line.
+func (p *program) sourceKinds() string {
+	var lines []string
+	kinds := feeds.SourceKinds(p.modules)
+	for _, name := range slices.Sorted(maps.Keys(kinds)) {
+		lines = append(lines, fmt.Sprintf("  %-17s %s", name, kinds[name].About()))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (p *program) removeSource(ctx context.Context, s *source.Service, app, name string) error {
+	left, err := s.Delete(ctx, app, name)
+	if err == nil && left != "" {
+		err = fmt.Errorf("source %s is removed, but not what it had at its server: %s", name, left)
+	}
+	return err
+}
+
+// sourceJSON is the state of a source as the server reports it.
+type sourceJSON struct {
+	Source      string   `json:"source"`
+	Kind        string   `json:"kind"`
+	State       string   `json:"state"`
+	LagBytes    *int64   `json:"lag_bytes"`
+	LagEntries  *int64   `json:"lag_entries"`
+	LagSeconds  *float64 `json:"lag_seconds"`
+	Quarantined uint64   `json:"quarantined"`
+	Detail      string   `json:"detail"`
+	Counts      struct {
+		Stored uint64 `json:"stored"`
+	} `json:"counts"`
+}
+
+// behind says in words how far a source is behind.
+func (s *sourceJSON) behind() string {
+	if s.LagSeconds == nil {
+		return ""
+	}
+	behind := time.Duration(*s.LagSeconds * float64(time.Second)).Round(time.Second).String()
+	switch {
+	case *s.LagBytes > 0:
+		behind += ", " + size(*s.LagBytes)
+	case *s.LagEntries > 0:
+		behind += fmt.Sprintf(", %d entries", *s.LagEntries)
+	}
+	return behind
+}
+
+func (p *program) sourceStatusCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "status",
+		Short: "Show how the sources fare: state, entries taken, how far behind",
+		Args:  exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withClient(func(c *godwit.Client) error {
+				return list(cmd.Context(), p, c, "/v1/sources", nil, unpaged, []string{"SOURCE", "KIND", "STATE", "TAKEN", "QUARANTINED", "BEHIND", "DETAIL"}, func(s *sourceJSON) []string {
+					return []string{s.Source, s.Kind, s.State, strconv.FormatUint(s.Counts.Stored, 10), strconv.FormatUint(s.Quarantined, 10), s.behind(), clean(s.Detail)}
+				})
+			})
+		},
+	}
+}
+
+func (p *program) sourceActCommand(verb, short, did string) *cobra.Command {
+	return &cobra.Command{
+		Use:   verb + " NAME",
+		Short: short,
+		Args:  exactly("name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withClient(func(c *godwit.Client) error {
+				var now sourceJSON
+				err := c.Call(cmd.Context(), godwit.Call{Method: http.MethodPost, Path: "/v1/sources/" + url.PathEscape(args[0]) + "/" + verb}, &now)
+				if err != nil {
+					return err
+				}
+				if p.json {
+					return p.line(&now)
+				}
+				_, err = fmt.Fprintf(p.stdout, "Source %s is %s.\n", args[0], did)
+				return err
+			})
+		},
+	}
+}
+
+// setAsideJSON is an entry in quarantine.
+type setAsideJSON struct {
+	Number     string    `json:"number"`
+	At         time.Time `json:"at"`
+	From       string    `json:"from"`
+	Why        string    `json:"why"`
+	Text       string    `json:"text,omitempty"`
+	TextBase64 string    `json:"text_base64,omitempty"`
+}
+
+func (p *program) sourceQuarantineCommand() *cobra.Command {
+	empty := false
+	cmd := &cobra.Command{
+		Use:   "quarantine NAME",
+		Short: "List entries of a source that were no notification, and why",
+		Long: `List entries of a source that were no notification, and why, the newest first; with --json their text too. The newest ` +
+			strconv.Itoa(source.MaxSetAside) + ` of a source are kept.`,
+		Args: exactly("name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			path := "/v1/sources/" + url.PathEscape(args[0]) + "/quarantine"
+			return p.withClient(func(c *godwit.Client) error {
+				if empty {
+					return c.Call(cmd.Context(), godwit.Call{Method: http.MethodDelete, Path: path}, nil)
+				}
+				return list(cmd.Context(), p, c, path, nil, unpaged, []string{"NUMBER", "AT", "FROM", "WHY"}, func(e *setAsideJSON) []string {
+					return []string{e.Number, moment(e.At), clean(e.From), clean(e.Why)}
+				})
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&empty, "empty", false, "delete the entries")
+	return cmd
 }

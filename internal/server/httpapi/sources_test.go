@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/sourcetest"
 	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 )
@@ -16,7 +17,7 @@ import (
 // openSources opens real sources in a store; their Redis cannot be reached.
 func (w *world) openSources(store *appdb.Store, log *slog.Logger) *source.Service {
 	s, err := source.New(w.t.Context(), source.Config{
-		Store: &store.Sources, Log: log,
+		Store: &store.Sources, Records: sourcetest.NewRecords(), Log: log,
 		Kinds: map[string]source.Kind{streams.Name: streams.Kind{Dial: func(context.Context, streams.Target) (streams.Streams, error) {
 			return nil, errors.New("no Redis is here")
 		}}},
@@ -41,7 +42,7 @@ func TestSourceIsSetAndHidesItsPassword(t *testing.T) {
 		t.Errorf("%+v", made)
 	}
 	again := w.put("/v1/sources/redisstream", `{"urls":["rediss://r.example:6379"],"enabled":false}`).want(http.StatusOK)
-	if v := decode[sourceView](again); len(v.Credentials) != 1 || len(v.Recipients) != 0 || v.State != "disabled" {
+	if v := decode[sourceView](again); len(v.Credentials) != 1 || len(v.Recipients) != 0 || v.State != "paused" {
 		t.Errorf("what was not named did not stay, or recipients were not replaced: %+v", v)
 	}
 	for _, a := range []answer{again, w.get("/v1/sources/redisstream").want(http.StatusOK), w.get("/v1/sources").want(http.StatusOK)} {

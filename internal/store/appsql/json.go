@@ -148,25 +148,40 @@ func decodeKind(written string, members any, names ...string) (setting.Values, e
 
 // sourceSettings holds the members of every source.
 type sourceSettings struct {
-	Enabled bool `json:"enabled"`
-	Private bool `json:"private,omitempty"`
+	Kind     string `json:"kind,omitempty"` // empty: the source has the name of its kind
+	Enabled  bool   `json:"enabled"`
+	Private  bool   `json:"private,omitempty"`
+	ResyncAt int64  `json:"resync_at,omitempty"` // milliseconds
 }
 
 func encodeSource(s *source.Source) (string, error) {
-	text, err := encodeKind(s.Values, sourceSettings{s.Enabled, s.Private})
+	set := sourceSettings{Enabled: s.Enabled, Private: s.Private}
+	if s.Kind != s.Name {
+		set.Kind = s.Kind
+	}
+	if !s.ResyncAt.IsZero() {
+		set.ResyncAt = s.ResyncAt.UnixMilli()
+	}
+	text, err := encodeKind(s.Values, set)
 	if err != nil {
-		return "", fmt.Errorf("encode source %s: %w", s.Kind, err)
+		return "", fmt.Errorf("encode source %s: %w", s.Name, err)
 	}
 	return text, nil
 }
 
 func decodeSource(s *source.Source, written string) error {
 	var set sourceSettings
-	values, err := decodeKind(written, &set, "enabled", "private")
+	values, err := decodeKind(written, &set, "kind", "enabled", "private", "resync_at")
 	if err != nil {
-		return fmt.Errorf("app %s: settings of source %s are damaged", s.App, s.Kind)
+		return fmt.Errorf("app %s: settings of source %s are damaged", s.App, s.Name)
 	}
-	s.Values, s.Enabled, s.Private = values, set.Enabled, set.Private
+	s.Kind, s.Values, s.Enabled, s.Private = set.Kind, values, set.Enabled, set.Private
+	if s.Kind == "" {
+		s.Kind = s.Name
+	}
+	if set.ResyncAt != 0 {
+		s.ResyncAt = fromMillis(set.ResyncAt)
+	}
 	return nil
 }
 

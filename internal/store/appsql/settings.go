@@ -49,7 +49,8 @@ func hooks(db DB) Table[hook.Hook] {
 }
 
 func sources(db DB) Table[source.Source] {
-	return settings(db, "source", "kind", func(s *source.Source) head { return head{&s.App, &s.Kind, &s.CreatedAt, &s.UpdatedAt} }, encodeSource, decodeSource)
+	return settings(db, "source", "kind", // the column of the name, which the kind once was
+		func(s *source.Source) head { return head{&s.App, &s.Name, &s.CreatedAt, &s.UpdatedAt} }, encodeSource, decodeSource)
 }
 
 func sinks(db DB) Table[sink.Sink] {

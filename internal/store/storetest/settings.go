@@ -52,16 +52,16 @@ func settingCases() map[string]func(e *appEnv) {
 	}.cases())
 	maps.Copy(all, kind[source.Source]{
 		one: "ASource", many: "Sources", of: func(s *appsql.Store) setting.Store[source.Source] { return &s.Sources },
-		empty: func(app, name string) source.Source { return source.Source{App: app, Kind: name} },
+		empty: func(app, name string) source.Source { return source.Source{App: app, Name: name} },
 		full: source.Source{
-			App: "shop", Kind: streams.Name, Values: setting.Values{"urls": []byte(`["redis://a:6379","redis://b:6379"]`), "password": []byte(`"sekret"`), "recipients": []byte(`["ann","bob"]`)},
+			App: "shop", Name: "rides", Kind: streams.Name, ResyncAt: changedAt, Values: setting.Values{"urls": []byte(`["redis://a:6379","redis://b:6379"]`), "password": []byte(`"sekret"`), "recipients": []byte(`["ann","bob"]`)},
 			Enabled: true, Private: true, CreatedAt: madeAt, UpdatedAt: changedAt,
 		},
 		mark: func(s *source.Source, with string) {
 			s.Values, s.CreatedAt, s.UpdatedAt = setting.Values{"urls": []byte(`["` + with + `"]`)}, madeAt, changedAt
 		},
 		change: func(s *source.Source) { s.Enabled = false; delete(s.Values, "recipients") },
-		place:  func(s *source.Source) (string, string) { return s.App, s.Kind },
+		place:  func(s *source.Source) (string, string) { return s.App, s.Name },
 	}.cases())
 	maps.Copy(all, kind[sink.Sink]{
 		one: "ASink", many: "Sinks", of: func(s *appsql.Store) setting.Store[sink.Sink] { return &s.Sinks },

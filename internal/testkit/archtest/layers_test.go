@@ -109,6 +109,7 @@ var places = map[string]layer{
 
 	// Suites that tests of several packages share; server code must not import them.
 	"internal/messaging/bus/natstest":     outside,
+	"internal/feeds/source/sourcetest":    outside,
 	"internal/server/certs/certstest":     outside,
 	"internal/cluster/lease/leasetest":    outside,
 	"internal/gateway/gatetest":           outside,

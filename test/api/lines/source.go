@@ -15,6 +15,9 @@ import (
 // sourceKind reads lines from a server. Each has a recipient, an id and a title. The answer to each is its fate.
 type sourceKind struct{}
 
+// About implements source.Kind.
+func (sourceKind) About() string { return "lines of a server" }
+
 func (sourceKind) Fields() []setting.Field {
 	return []setting.Field{{Name: "server", Address: true, Flag: "server", Help: "host:port of the server of lines"}}
 }

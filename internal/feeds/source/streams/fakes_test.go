@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/sourcetest"
 	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/notify/delivery"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -50,7 +51,7 @@ func (s *settings) Update(_ context.Context, app, kind string, change func(*sour
 	}
 	one, ok := s.list[[2]string{app, kind}]
 	if !ok {
-		one = source.Source{App: app, Kind: kind}
+		one = source.Source{App: app, Name: kind}
 	}
 	if err := change(&one, 0); err != nil {
 		return err
@@ -281,7 +282,7 @@ type world struct {
 func begin(t *testing.T, change ...func(*source.Config)) *world {
 	t.Helper()
 	w := &world{settings: newSettings(), redis: newRedis(), boxes: &mailboxes{answers: map[string]func(*delivery.Copy){}}, log: &strings.Builder{}}
-	cfg := source.Config{Store: w.settings, Publisher: w.boxes, Kinds: map[string]source.Kind{streams.Name: streams.Kind{Dial: w.redis.open}}, Log: slog.New(slog.NewTextHandler(w.log, nil))}
+	cfg := source.Config{Store: w.settings, Records: sourcetest.NewRecords(), Publisher: w.boxes, Kinds: map[string]source.Kind{streams.Name: streams.Kind{Dial: w.redis.open}}, Log: slog.New(slog.NewTextHandler(w.log, nil))}
 	for _, f := range change {
 		f(&cfg)
 	}

@@ -49,6 +49,11 @@ type Target struct {
 	Log        *slog.Logger
 }
 
+// About implements source.Kind.
+func (Kind) About() string {
+	return "streams N<recipient>{<shard>} of a Redis, as nammayatri's publishers write them"
+}
+
 // Fields implements source.Kind.
 func (Kind) Fields() []setting.Field {
 	return []setting.Field{

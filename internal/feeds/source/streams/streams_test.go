@@ -38,7 +38,7 @@ func TestEntriesAreStoredAndThenDeleted(t *testing.T) {
 		if n := len(w.redis.left("Nann{1}")) + len(w.redis.left("Nbob{1}")); n != 0 {
 			t.Errorf("%d entries are left in Redis", n)
 		}
-		if i := w.info(t, "shop"); i.State != source.Reading || i.Finding != "tracking" || i.Counts != (source.Counts{Stored: 4}) {
+		if i := w.info(t, "shop"); i.State != source.Running || i.Finding != "tracking" || i.Counts != (source.Counts{Stored: 4}) {
 			t.Errorf("%+v", i)
 		}
 	})
@@ -105,7 +105,7 @@ func TestEachEntryIsDecidedByItself(t *testing.T) {
 		if left := w.redis.left(key); len(left) != 0 {
 			t.Errorf("left once the mailbox had room: %v", left)
 		}
-		if got, want := figures(t, w.Service), "duplicate=1 expired=1 full=1 quarantined=4 stored=2 failing=0 reading=1 waiting=0"; got != want {
+		if got, want := figures(t, w.Service), "duplicate=1 expired=1 full=1 quarantined=4 stored=2 failing=0 running=1 waiting=0"; got != want {
 			t.Errorf("metrics %s, want %s", got, want)
 		}
 	})
@@ -160,7 +160,7 @@ func TestNothingIsDeletedThatIsNotStored(t *testing.T) {
 		if got, left := w.boxes.stored(), w.redis.left("Nann{1}"); !slices.Equal(got, []string{"shop/ann/n"}) || len(left) != 0 {
 			t.Errorf("stored %v, left %v", got, left)
 		}
-		if i := w.info(t, "shop"); i.State != source.Reading || i.Error != "" || i.Counts != (source.Counts{Stored: 1, Expired: 1}) {
+		if i := w.info(t, "shop"); i.State != source.Running || i.Error != "" || i.Counts != (source.Counts{Stored: 1, Expired: 1}) {
 			t.Errorf("%+v", i)
 		}
 	})
@@ -188,7 +188,7 @@ func TestALostRedisIsReadAgain(t *testing.T) {
 		w.redis.fail(nil)
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if i := w.info(t, "shop"); i.State != source.Reading || len(w.boxes.stored()) != 1 {
+		if i := w.info(t, "shop"); i.State != source.Running || len(w.boxes.stored()) != 1 {
 			t.Errorf("%+v, stored %v", i, w.boxes.stored())
 		}
 		if n := strings.Count(w.log.String(), "source cannot be read"); n != 2 {
@@ -274,7 +274,7 @@ func TestChangesTakeEffectAndRemovingStops(t *testing.T) {
 		if i := w.set(t, "shop", source.Change{Values: from("", []string{"redis://me@a.example:1", "redis://b.example:2"}, nil), Enabled: &on}); !i.Private {
 			t.Error("the same URLs may not lead to private addresses any more")
 		}
-		if i := w.set(t, "shop", source.Change{Enabled: &off}); i.State != source.Disabled || i.Values.Text(streams.FieldPassword) != password || i.Private {
+		if i := w.set(t, "shop", source.Change{Enabled: &off}); i.State != source.Paused || i.Values.Text(streams.FieldPassword) != password || i.Private {
 			t.Errorf("%+v", i)
 		}
 		w.redis.add("Nann{1}", false, entry("1-0", "ann", "n", hour))
@@ -289,7 +289,7 @@ func TestChangesTakeEffectAndRemovingStops(t *testing.T) {
 		if got := w.boxes.stored(); len(got) != 1 {
 			t.Errorf("stored %v after it was switched on elsewhere", got)
 		}
-		if err := w.Delete(t.Context(), "shop", streams.Name); err != nil {
+		if _, err := w.Delete(t.Context(), "shop", streams.Name); err != nil {
 			t.Error(err)
 		}
 		w.redis.add("Nann{1}", true, entry("2-0", "ann", "m", hour))
@@ -297,8 +297,8 @@ func TestChangesTakeEffectAndRemovingStops(t *testing.T) {
 		if got := w.boxes.stored(); len(got) != 1 {
 			t.Errorf("stored %v although it is removed", got)
 		}
-		for what, err := range map[string]error{"deleted twice": w.Delete(t.Context(), "shop", streams.Name), "another app's": w.Delete(t.Context(), "other", streams.Name)} {
-			if !errors.Is(err, source.ErrNone) {
+		for what, app := range map[string]string{"deleted twice": "shop", "another app's": "other"} {
+			if _, err := w.Delete(t.Context(), app, streams.Name); !errors.Is(err, source.ErrNone) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}
@@ -333,7 +333,7 @@ func TestOnlyTheOwnerReads(t *testing.T) {
 		done := make(chan struct{})
 		go func() { defer close(done); run(ctx, func() bool { return true }) }()
 		synctest.Wait()
-		if i := w.info(t, "shop"); i.State != source.Reading || len(w.boxes.stored()) != 1 {
+		if i := w.info(t, "shop"); i.State != source.Running || len(w.boxes.stored()) != 1 {
 			t.Errorf("owning it: %+v, stored %v", i, w.boxes.stored())
 		}
 		lose()

@@ -12,9 +12,12 @@ import (
 	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/objects/signal"
 	"godwit.dev/godwit/internal/sending/provider"
 	"godwit.dev/godwit/internal/sending/webhook"
+	"godwit.dev/godwit/internal/server/app/core"
 	"godwit.dev/godwit/internal/server/app/ground"
+	"godwit.dev/godwit/internal/server/httpapi/backend"
 	"godwit.dev/godwit/internal/server/module"
 )
 
@@ -80,11 +83,24 @@ func collect[K any](list []module.Module, of func(*module.Module) map[string]K) 
 	return kinds
 }
 
+// objects names the objects of a group to sources.
+type objects struct{ *signal.Service }
+
+// Names implements source.Objects.
+func (o objects) Names(ctx context.Context, app, group, after string, limit int) (names []string, next string, err error) {
+	items, next, err := o.List(ctx, app, group, "", after, limit)
+	for i := range items {
+		names = append(names, items[i].Key.Object)
+	}
+	return names, next, err
+}
+
 // Sources starts the service that reads notifications from places where publishers already put them.
-func Sources(ctx context.Context, g *ground.Ground, publisher source.Publisher, objects source.Objects) (*source.Service, error) {
+func Sources(ctx context.Context, g *ground.Ground, c *core.Core) (*source.Service, error) {
 	sources, err := source.New(ctx, source.Config{
-		Store: g.Stores.Sources, Publisher: publisher, Objects: objects, Kinds: SourceKinds(g.Modules), Own: g.Own("sources"), Now: g.Stores.Clock,
-		AllowPrivate: g.Settings.AllowPrivateURLs, Log: g.Log,
+		Store: g.Stores.Sources, Records: g.Stores.SourceRecords, Read: backend.ReadEntries,
+		Publisher: c.Publisher, Objects: objects{c.Objects}, Topics: c.Topics,
+		Kinds: SourceKinds(g.Modules), Own: g.Own("sources"), Now: g.Stores.Clock, AllowPrivate: g.Settings.AllowPrivateURLs, Log: g.Log,
 	})
 	if err != nil {
 		return nil, err

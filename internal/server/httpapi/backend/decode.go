@@ -62,7 +62,7 @@ var fieldNames = [...]string{
 	"collapse_key", "priority", "ack", "escalate", "reply_by", "template", "variables", "locale",
 }
 
-// ReadDraft reads a publish to one recipient.
+// ReadDraft reads a publish.
 func ReadDraft(body []byte) (*notification.Draft, error) {
 	d, err := decodeDraft(body)
 	if err != nil {

@@ -3,6 +3,7 @@ package backend
 import (
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"strconv"
 	"unicode/utf8"
@@ -240,12 +241,17 @@ func (a *API) Registrations(c *call.Call) error {
 // decodePut reads {"version","payload" or "payload_base64","content_type","unknown","source"}; each member may be omitted. The result does
 // not refer to body.
 func decodePut(body []byte) (*object.Put, error) {
-	p := new(object.Put)
 	if len(body) == 0 {
-		return p, nil
+		return new(object.Put), nil
 	}
+	return decodePutOf(body, call.Fields{})
+}
+
+// decodePutOf reads a put beside other members.
+func decodePutOf(body []byte, members call.Fields) (*object.Put, error) {
+	p := new(object.Put)
 	var payload content
-	err := call.Fields{
+	maps.Copy(members, call.Fields{
 		"version": call.Reader(func(field string, raw json.RawMessage) (err error) {
 			if k := call.KindOf(raw); k != "a string" && k != "a number" {
 				return call.WrongType(field, "a whole number from 1 to 2^63-1, as a string or a number", raw)
@@ -267,7 +273,8 @@ func decodePut(body []byte) (*object.Put, error) {
 			p.Origin, err = object.ParseOrigin(source)
 			return err
 		}),
-	}.DecodeOrNull(body)
+	})
+	err := members.DecodeOrNull(body)
 	if err != nil {
 		return nil, err
 	}

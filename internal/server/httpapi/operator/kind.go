@@ -56,6 +56,8 @@ func valueOf(f setting.Field, null bool, take func(value any)) call.Reader {
 		var value any = ""
 		switch {
 		case null && string(raw) == "null":
+		case f.Type == setting.Tree:
+			value = raw
 		case f.Type == setting.Bool:
 			value, err = read[bool](field, raw)
 		case f.Type == setting.List, f.Type == setting.Words && raw[0] == '[':

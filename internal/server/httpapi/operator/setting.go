@@ -19,7 +19,7 @@ type settings[V any] struct {
 	list  func(c *call.Call) ([]V, error)
 	get   func(c *call.Call, name string) (V, error)
 	set   func(c *call.Call, name string, body []byte) (v V, created bool, err error)
-	drop  func(c *call.Call, name string) error
+	drop  func(c *call.Call, name string) error // may answer
 }
 
 func (s settings[V]) routes(a *API) []call.Route {
@@ -64,6 +64,9 @@ func (s settings[V]) routes(a *API) []call.Route {
 				return err
 			}
 			s.log(a, c, name, "deleted")
+			if c.Status != 0 {
+				return nil // drop has answered
+			}
 			return c.NoContent()
 		})},
 	}

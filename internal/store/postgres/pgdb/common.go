@@ -19,6 +19,16 @@ type Common struct {
 
 var _ sqltx.Tx = Common{}
 
+// ReadCommon is Read for SQL that both databases take.
+func (db *DB) ReadCommon(ctx context.Context, op string, f func(context.Context, sqltx.Tx) error) error {
+	return db.Read(ctx, op, func(ctx context.Context, tx pgx.Tx) error { return f(ctx, Common{Conn: tx}) })
+}
+
+// DoCommon is Do for SQL that both databases take.
+func (db *DB) DoCommon(ctx context.Context, op string, f func(context.Context, sqltx.Tx) error) error {
+	return db.Do(ctx, op, func(ctx context.Context, tx pgx.Tx) error { return f(ctx, Common{Conn: tx}) })
+}
+
 // Each implements sqltx.Tx.
 func (c Common) Each(ctx context.Context, query string, args []any, row func(sqltx.Row) error) error {
 	return Each(ctx, c.Conn, query, args, func(r pgx.Rows) error { return row(r) })

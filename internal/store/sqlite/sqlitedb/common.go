@@ -15,6 +15,23 @@ type Common struct{ Conn *sqlite.Conn }
 
 var _ sqltx.Tx = Common{}
 
+// ReadCommon is Read for SQL that both databases take.
+func (db *DB) ReadCommon(ctx context.Context, op string, f func(context.Context, sqltx.Tx) error) error {
+	return named(op, db.Read(ctx, func(c *sqlite.Conn) error { return f(ctx, Common{c}) }))
+}
+
+// DoCommon is Do for SQL that both databases take.
+func (db *DB) DoCommon(ctx context.Context, op string, f func(context.Context, sqltx.Tx) error) error {
+	return named(op, db.Do(ctx, func(c *sqlite.Conn) error { return f(ctx, Common{c}) }))
+}
+
+func named(op string, err error) error {
+	if err != nil {
+		return fmt.Errorf("%s: %w", op, err)
+	}
+	return nil
+}
+
 // Each implements sqltx.Tx.
 func (c Common) Each(_ context.Context, query string, args []any, row func(sqltx.Row) error) error {
 	return Each(c.Conn, numbered(query), args, func(s *sqlite.Stmt) error { return row(commonRow{s}) })
