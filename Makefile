@@ -28,6 +28,10 @@ H2SPEC        := $(BIN)/.h2spec
 VENV          := $(BIN)/venv/.ready
 CHDB          := $(BIN)/chdb/.ready
 NODE_ECE      := $(BIN)/node/node_modules/.package-lock.json
+# WordPress itself, and what lets it keep its data in SQLite.
+WP_SQLITE     := 3.1.56
+WP_SQLITE_SUM := 519abfab608e6b70e88d8731192eae51da3eadf3981ee2be043f0b01c214a9ee
+WORDPRESS     := $(BIN)/wordpress/.with-$(WP_SQLITE)
 PYTHON_VENV   := $(BIN)/python/.ready
 # What the Python client is built with and needs, for tests that install it.
 WHEELS        := $(BIN)/wheels/.ready
@@ -83,10 +87,10 @@ VERSION    = $(shell sed -n 's/^const Version = "\(.*\)"$$/\1/p' internal/server
 DIST_TIME  = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || date +%s))
 
 .PHONY: dist
-dist: $(NFPM) ## make archives for Linux and macOS, Debian packages, checksums and bills of materials (PLATFORMS=linux-amd64 for fewer)
+dist: $(NFPM) ## make archives for Linux and macOS, Debian packages, the plug-in for WordPress, checksums and bills of materials (PLATFORMS=linux-amd64 for fewer)
 	@tar --version 2>/dev/null | grep -q GNU || { echo "make dist needs GNU tar: on macOS, brew install gnu-tar and put its gnubin into PATH" >&2; exit 1; }
 	rm -rf $(DIST)
-	@$(MAKE) --no-print-directory $(PLATFORMS:%=dist-%)
+	@$(MAKE) --no-print-directory $(PLATFORMS:%=dist-%) plugin
 	cd $(DIST) && rm -rf */ && sha256sum -- * >SHA256SUMS && cat SHA256SUMS
 
 # From godwit-VERSION-OS-ARCH the archive is made, and for Linux the package.
@@ -106,9 +110,14 @@ dist-%:
 			nfpm package --config deploy/nfpm.yaml --packager deb --target $(DIST)/ | grep -v '^using'; \
 	fi
 
+.PHONY: plugin
+plugin: ## make the zip of the plug-in for WordPress
+	@mkdir -p $(DIST)
+	@SOURCE_DATE_EPOCH=$(DIST_TIME) $(GO) run ./tools/pluginzip integrations/wordpress $(DIST)
+
 # The tools that packages' tests need, beside the runner itself. What is not there is skipped, so a package that is not
 # named here needs none.
-TOOLS_test/foreign         := $(GRPCURL) $(H2SPEC) $(VENV) $(NODE_ECE) chromium redis php modules $(WHEELS) $(NODE_MODULES)
+TOOLS_test/foreign         := $(GRPCURL) $(H2SPEC) $(VENV) $(NODE_ECE) chromium redis php modules wordpress $(WHEELS) $(NODE_MODULES)
 TOOLS_test/webpage         := chromium $(NODE_MODULES)
 TOOLS_examples/observatory := $(PYTHON_VENV)
 TOOLS_examples/workers     := $(VENV) chromium
@@ -479,10 +488,29 @@ haproxy:
 # PHP's command line, under which the plug-in for WordPress is run.
 .PHONY: php
 php:
-	@if command -v php >/dev/null; then exit 0; fi; \
+	@if command -v php >/dev/null && php -m | grep -qx pdo_sqlite; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends php-cli; \
-	else echo "no PHP found: tests of the plug-in for WordPress will be skipped"; fi
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends php-cli php-sqlite3; \
+	else echo "no PHP with SQLite found: tests of the plug-in for WordPress will be skipped"; fi
+
+# Debian's package is unpacked, not installed: 8 MB. The plug-in that lets WordPress keep its data in SQLite comes with npm's Playground; it reads a
+# property that WordPress before 6.2 lacks. WordPress looks for its settings beside its folder: they are those that a test names.
+.PHONY: wordpress
+wordpress:
+	@if [ -e $(WORDPRESS) ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then $(MAKE) --no-print-directory $(WORDPRESS); \
+	else echo "no WordPress found: tests of the plug-in in it will be skipped"; fi
+
+$(WORDPRESS):
+	@rm -rf $(@D) && mkdir -p $(@D)
+	apt-get update -qq && cd $(@D) && apt-get download -qq wordpress && dpkg -x wordpress_*.deb deb
+	cd $(@D) && mv deb/usr/share/wordpress core && rm -rf deb wordpress_*.deb core/wp-config.php core/.htaccess
+	cd $(@D) && npm pack --silent @wp-playground/cli@$(WP_SQLITE) >/dev/null && tar -xzf *.tgz package/sqlite-database-integration.zip && rm *.tgz
+	cd $(@D) && echo "$(WP_SQLITE_SUM)  package/sqlite-database-integration.zip" | sha256sum --quiet --check
+	cd $(@D) && python3 -m zipfile -e package/sqlite-database-integration.zip . && rm -r package && mv plugin-sqlite-database-integration sqlite-database-integration
+	cd $(@D) && sed -i "s/->__get( 'allow_unsafe_unquoted_parameters' )/->allow_unsafe_unquoted_parameters/" sqlite-database-integration/wp-includes/sqlite/class-wp-sqlite-db.php
+	cd $(@D) && echo "<?php require getenv( 'GODWIT_WORDPRESS_CONFIG' );" >wp-config.php && echo '<?php' >core/wp-content/db.php
+	@touch $@
 
 # Which a test starts itself; the package's service is told not to start.
 .PHONY: prometheus

@@ -5,6 +5,6 @@
 //     that service's way, and its clients over grpc-go and grpcio. The common behaviour of both services is tested on a stand-in of the
 //     former one too, so that a mistake of these tests shows. The tests assert order and number, never durations.
 //   - docs: what the documentation tells people to type runs against a development server, and prints what the documentation says.
-//   - wordpress: the plug-in for WordPress under PHP, with the functions of WordPress that it uses in memory, against a real server and
+//   - wordpress: the plug-in in a WordPress of its own, and under PHP, with the functions of WordPress that it uses in memory, against a real server and
 //     a push service.
 package foreign

@@ -367,11 +367,15 @@ func TestTheScriptElementSaysWhatIsSet(t *testing.T) {
 	if r := s.does(step{"do": "script"}); r.Drawn != "" {
 		t.Errorf("before it is set up: %s", r.Drawn)
 	}
-	s.setUp("https://push.example.org", "k", step{"ask": "none", "bell": "left", "visits": "3", "tags": "news", "hide_bell": "1"})
+	s.setUp("https://push.example.org", "k", step{
+		"ask": "none", "bell": "left", "title": "News?", "accept": "Yes", "later": "No", "settings": "Bell", "opt_in": "I want it", "failed": "Again, please",
+		"visits": "3", "tags": "news", "hide_bell": "1",
+	})
 	r := s.does(step{"do": "script"})
 	for _, want := range []string{
 		`src="https://push.example.org/sdk/godwit.js"`, ` async`, `data-app="demo"`, `data-service-worker="https://site.example/blog/godwit-sw.js"`, `data-scope="/blog/godwit/"`,
 		`data-ask="none"`, `data-bell="left"`, `data-visits="3"`, `data-tags="news"`, `data-hide-bell="true"`, `data-icon="https://site.example/icon.png"`,
+		`data-title="News?"`, `data-text-accept="Yes"`, `data-text-later="No"`, `data-text-settings="Bell"`, `data-text-bell="Bell"`, `data-text-opt-in="I want it"`, `data-text-failed="Again, please"`,
 	} {
 		if !strings.Contains(r.Drawn, want) {
 			t.Errorf("%s is not in %s", want, r.Drawn)

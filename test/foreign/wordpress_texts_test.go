@@ -73,6 +73,7 @@ func TestAddressesOfAPostAreSentAsBrowsersOpenThem(t *testing.T) {
 	s.setUp(w.url(), w.key, nil)
 	for i, c := range []struct{ link, want string }{
 		{"https://site.example/?p=1&#038;lang=no&amp;x=1", "https://site.example/?p=1&lang=no&x=1"},
+		{"https://site.example/it&#039;s/&#x26;&quot;", `https://site.example/it's/&"`},
 		{"https://site.example/{{slug}}/", "https://site.example/%7B%7Bslug%7D%7D/"},
 		{"https://site.example/" + strings.Repeat("%d0%b6", 180), "https://site.example/" + strings.Repeat("%d0%b6", 180)},
 	} {
@@ -85,8 +86,8 @@ func TestAddressesOfAPostAreSentAsBrowsersOpenThem(t *testing.T) {
 		}
 	}
 	w.campaigns()
-	if got := len(w.push.Received(w.subscriber)); got != 3 {
-		t.Errorf("%d of 3 posts reached the subscriber", got)
+	if got := len(w.push.Received(w.subscriber)); got != 4 {
+		t.Errorf("%d of 4 posts reached the subscriber", got)
 	}
 }
 

@@ -177,9 +177,22 @@ class PerfectySubscriber implements Pick<Push, "status" | "subscribe" | "unsubsc
   }
 }
 
+const named: { [name: string]: string } = { amp: "&", quot: '"', lt: "<", gt: ">", apos: "'" };
+
+/** The options as they are meant: WordPress's esc_url and esc_html leave entities like &#038; in a script, where no browser decodes them. */
+function decoded(o: Options): Options {
+  const entity = /&(?:#(\d{1,6})|#x([\da-f]{1,5})|(amp|quot|lt|gt|apos));/gi;
+  const plain = (_: string, decimal?: string, hex?: string, name?: string) =>
+    name ? (named[name.toLowerCase()] as string) : String.fromCodePoint(Number(decimal ?? `0x${hex}`));
+  return Object.fromEntries(
+    Object.entries(o).map(([key, value]) => [key, typeof value === "string" ? value.replace(entity, plain) : value]),
+  );
+}
+
 const PerfectyPush = {
   /** Draws the controls and keeps a subscriber subscribed; false where that is not possible or not wanted. */
-  async start(o: Options = {}): Promise<boolean> {
+  async start(given: Options = {}): Promise<boolean> {
+    const o = decoded(given);
     const push = new PerfectySubscriber(o);
     const unsupported = (await push.status()) === "unsupported";
     if (o.enabled === false || (unsupported && !obstacle())) return false;

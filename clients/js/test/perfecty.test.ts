@@ -14,8 +14,8 @@ afterAll(() => browser?.close());
 
 describe.runIf(haveBrowser)("a page made for Perfecty Push", () => {
   const options = (server: string) => `window.PerfectyPushOptions = {
-    path: "", dialogTitle: "Willst du?", dialogSubmit: "Ja", dialogCancel: "Nein", settingsTitle: "Glocke", settingsOptIn: "Ich will",
-    serverUrl: "${server}/compat/perfecty/news", vapidPublicKey: "KEY", token: "nonce", tokenHeader: "X-WP-Nonce",
+    path: "", dialogTitle: "Willst du&#039;s?", dialogSubmit: "Ja", dialogCancel: "Nein", settingsTitle: "Glocke", settingsOptIn: "Ich will",
+    serverUrl: "${server.replaceAll("/", "&#x2F;")}/compat/perfecty/news", vapidPublicKey: "KEY", token: "nonce", tokenHeader: "X-WP-Nonce",
     enabled: true, unregisterConflicts: true, serviceWorkerScope: "/perfecty/push", loggerLevel: "error", loggerVerbose: false };`;
 
   async function page() {
@@ -33,7 +33,7 @@ describe.runIf(haveBrowser)("a page made for Perfecty Push", () => {
 
   test("works with only its addresses changed: asks, registers, shows, registers again, opts out", async () => {
     const { backend, origin, visitor } = await page();
-    await visitor.page.getByRole("dialog", { name: "Willst du?" }).waitFor();
+    await visitor.page.getByRole("dialog", { name: "Willst du's?" }).waitFor();
     await visitor.page.getByRole("button", { name: "Ja" }).click();
     await eventually("the browser is registered", () => backend.users.size === 1);
     expect(backend.users.get("uuid-1")).toMatchObject({

@@ -58,7 +58,9 @@ function godwit_settings_page() {
 		)
 	);
 	godwit_text_row( 'visits', __( 'First on visit', 'godwit' ), (string) $settings['visits'], '1', 'number' );
-	godwit_text_row( 'title', __( 'Question', 'godwit' ), $settings['title'], __( 'in the language of the page', 'godwit' ) );
+	foreach ( godwit_text_labels() as $name => $label ) {
+		godwit_text_row( $name, $label, $settings[ $name ], __( 'in the language of the page', 'godwit' ) );
+	}
 	godwit_choice_row(
 		'bell',
 		__( 'Bell', 'godwit' ),
@@ -93,6 +95,22 @@ function godwit_settings_page() {
 	godwit_import_form();
 	godwit_log_table();
 	echo '</div>';
+}
+
+/**
+ * The labels of the texts of the prompt.
+ *
+ * @return array
+ */
+function godwit_text_labels() {
+	return array(
+		'title'    => __( 'Question', 'godwit' ),
+		'accept'   => __( 'Button that agrees', 'godwit' ),
+		'later'    => __( 'Button that declines', 'godwit' ),
+		'settings' => __( 'Title of the preferences', 'godwit' ),
+		'opt_in'   => __( 'Box that subscribes', 'godwit' ),
+		'failed'   => __( 'When a change fails', 'godwit' ),
+	);
 }
 
 /**
@@ -169,7 +187,7 @@ function godwit_tick_row( $name, $label, $on, $value = '1' ) {
  * Draws the form that brings a VAPID key along.
  */
 function godwit_import_form() {
-	echo '<h2>' . esc_html__( 'Subscribers of another plug-in', 'godwit' ) . '</h2><p>' . esc_html__( 'Browsers have subscribed with a VAPID key. The server sends to them when it has the same one; it then takes the place of the app\'s. Their table is imported with: godwit import', 'godwit' ) . '</p>';
+	echo '<h2>' . esc_html__( 'Subscribers of another plug-in', 'godwit' ) . '</h2><p>' . esc_html__( 'Browsers have subscribed with a VAPID key. The server sends to them when it has the same one; it then takes the place of the app\'s. With the key of Perfecty Push come its texts, where the fields above are empty. Its table is imported with: godwit import perfecty', 'godwit' ) . '</p>';
 	echo '<form method="post" action="' . esc_url( admin_url( 'admin-post.php' ) ) . '"><input type="hidden" name="action" value="godwit_import">';
 	wp_nonce_field( 'godwit_import' );
 	echo '<p><label>' . esc_html__( 'Key of', 'godwit' ) . ' <select name="source">';

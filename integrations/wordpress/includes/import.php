@@ -52,6 +52,21 @@ function godwit_import_vapid( $vapid, $key ) {
 }
 
 /**
+ * Takes the texts of Perfecty's prompt over where the site has none of its own yet.
+ */
+function godwit_import_texts() {
+	$perfecty = get_option( 'perfecty_push', array() );
+	$settings = get_option( GODWIT_OPTION, array() );
+	$settings = is_array( $settings ) ? $settings : array();
+	foreach ( GODWIT_TEXTS as $name => $text ) {
+		if ( empty( $settings[ $name ] ) && is_array( $perfecty ) && isset( $perfecty[ $text[1] ] ) && is_string( $perfecty[ $text[1] ] ) ) {
+			$settings[ $name ] = godwit_plain( $perfecty[ $text[1] ] );
+		}
+	}
+	update_option( GODWIT_OPTION, $settings );
+}
+
+/**
  * Handles the form of the settings page. The key that it is done with is not kept.
  */
 function godwit_import_submitted() {
@@ -75,6 +90,9 @@ function godwit_import_submitted() {
 		$done = new WP_Error( 'godwit_source', __( 'There is no key of that plug-in here. Paste the private key.', 'godwit' ) );
 	} else {
 		$done = godwit_import_vapid( $keys[ $source ], $key );
+	}
+	if ( true === $done && 'perfecty' === $source && '' === $pasted ) {
+		godwit_import_texts();
 	}
 	$text = __( 'The VAPID key was brought along.', 'godwit' );
 	if ( is_wp_error( $done ) ) {

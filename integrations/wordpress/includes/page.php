@@ -111,10 +111,16 @@ function godwit_script_attributes() {
 	if ( $settings['hide_bell'] ) {
 		$all['data-hide-bell'] = 'true';
 	}
-	foreach ( array( 'title', 'tags' ) as $name ) {
+	foreach ( GODWIT_TEXTS as $name => $text ) {
 		if ( '' !== $settings[ $name ] ) {
-			$all[ 'data-' . $name ] = $settings[ $name ];
+			$all[ $text[0] ] = $settings[ $name ];
 		}
+	}
+	if ( '' !== $settings['settings'] ) {
+		$all['data-text-bell'] = $settings['settings']; // the bell opens what the text is the title of.
+	}
+	if ( '' !== $settings['tags'] ) {
+		$all['data-tags'] = $settings['tags'];
 	}
 	$icon = get_site_icon_url( 192 );
 	if ( '' !== (string) $icon ) {

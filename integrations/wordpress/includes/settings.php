@@ -10,6 +10,16 @@ defined( 'ABSPATH' ) || exit;
 /** Name of the option that holds all settings. */
 const GODWIT_OPTION = 'godwit_settings';
 
+/** The texts of the prompt by the names of their settings: the attribute of the script element, and the name that Perfecty Push has for it. */
+const GODWIT_TEXTS = array(
+	'title'    => array( 'data-title', 'dialog_title' ),
+	'accept'   => array( 'data-text-accept', 'dialog_submit' ),
+	'later'    => array( 'data-text-later', 'dialog_cancel' ),
+	'settings' => array( 'data-text-settings', 'settings_title' ),
+	'opt_in'   => array( 'data-text-opt-in', 'settings_opt_in' ),
+	'failed'   => array( 'data-text-failed', 'settings_update_error' ),
+);
+
 /**
  * The settings as they are before anybody has set one.
  *
@@ -26,6 +36,11 @@ function godwit_defaults() {
 		'bell'       => 'right',
 		'hide_bell'  => false,
 		'title'      => '',
+		'accept'     => '',
+		'later'      => '',
+		'settings'   => '',
+		'opt_in'     => '',
+		'failed'     => '',
 		'tags'       => '',
 		'post_types' => array( 'post' ),
 		'send'       => false,
@@ -67,7 +82,7 @@ function godwit_sanitize_settings( $input ) {
 			$clean[ $name ] = $input[ $name ];
 		}
 	}
-	foreach ( array( 'title', 'tags', 'audience' ) as $name ) {
+	foreach ( array_merge( array_keys( GODWIT_TEXTS ), array( 'tags', 'audience' ) ) as $name ) {
 		if ( isset( $input[ $name ] ) && is_string( $input[ $name ] ) ) {
 			$clean[ $name ] = sanitize_text_field( $input[ $name ] );
 		}

@@ -82,14 +82,14 @@ function godwit_length( $text ) {
 }
 
 /**
- * An address as the server takes it. Themes and plug-ins hand addresses over with entities, as they stand in a page; braces would begin
- * a variable.
+ * An address as the server takes it. Themes and plug-ins hand addresses over with entities, as esc_url writes them for a page; braces would
+ * begin a variable.
  *
  * @param mixed $url The address, or false.
  * @return string
  */
 function godwit_address( $url ) {
-	$url = str_replace( array( '&amp;', '&#038;', '&#38;', '&#x26;' ), '&', is_string( $url ) ? trim( $url ) : '' );
+	$url = is_string( $url ) ? html_entity_decode( trim( $url ), ENT_QUOTES | ENT_HTML401, 'UTF-8' ) : '';
 	return str_replace( array( '{', '}', ' ' ), array( '%7B', '%7D', '%20' ), $url );
 }
 
