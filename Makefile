@@ -306,6 +306,9 @@ WITHIN_cluster-idle        := 900
 # Beside other servers (make rivals), up to five minutes each, and what takes minutes: made only when it is asked for.
 RESULT_matrix := matrix
 WITHIN_matrix := 400
+# Many connections open, few of them active: ten minutes.
+RESULT_matrix-open := matrix --open 1000,10000,100000
+WITHIN_matrix-open := 1500
 RESULT_compare := compare
 WITHIN_compare := 400
 # ColdNotify's five experiments, with the axes of its thesis: latency, its deviation, CPU time and memory by the rate, and by the number of

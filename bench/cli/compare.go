@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,6 +14,7 @@ import (
 
 func (b *bench) matrixCommand() *cobra.Command {
 	var m scenario.Matrix
+	var open scenario.OpenConnections
 	cmd := &cobra.Command{
 		Use:   "matrix",
 		Short: "Notifications one after the other, each acknowledged before the next; Mosquitto beside it",
@@ -25,8 +27,12 @@ func (b *bench) matrixCommand() *cobra.Command {
 					}
 				}
 			}
-			if m.Within <= 0 {
-				return command.Usagef("--within must be positive")
+			if m.Within <= 0 || open.Active < 1 || open.Every <= 0 || open.For <= 0 {
+				return command.Usagef("--within, --active, --every and --for must be positive")
+			}
+			if len(open.Rows) > 0 {
+				open.Size, open.Rivals = m.Sizes[0], m.Rivals
+				return b.measureOpen(cmd, &open)
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				m.Common, m.Runs = c, 0
@@ -41,7 +47,25 @@ func (b *bench) matrixCommand() *cobra.Command {
 	f.IntVar(&m.Samples, "samples", 10, "how often each is measured at most; --runs has no meaning here")
 	f.DurationVar(&m.Within, "within", 4*time.Minute, "how long all of it may take: what would take longer is measured less often, but once")
 	f.BoolVar(&m.Rivals, "rivals", true, "measure Mosquitto at QoS 1 in the same run, if it is installed")
+	f.IntSliceVar(&open.Rows, "open", nil, "numbers of open connections, such as 1000,10000,100000: instead, few of so many are active, with notifications of the first of --sizes, over WebSocket, gRPC, SSE and MQTT")
+	f.IntVar(&open.Active, "active", 100, "with --open: how many of the connections get notifications")
+	f.DurationVar(&open.Every, "every", 2*time.Second, "with --open: how often each of these gets one")
+	f.DurationVar(&open.For, "for", 20*time.Second, "with --open: how long each is measured")
 	return cmd
+}
+
+// measureOpen measures rows of open connections, once each.
+func (b *bench) measureOpen(cmd *cobra.Command, s *scenario.OpenConnections) error {
+	if b.url != "" {
+		return command.Usagef("matrix --open starts as many servers as it needs: leave out --url")
+	}
+	if slices.Min(s.Rows) < s.Active {
+		return command.Usagef("--open must be at least --active: %d", s.Active)
+	}
+	return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+		s.Common, s.Runs = c, 0
+		return s.Run(ctx)
+	})
 }
 
 func (b *bench) compareCommand() *cobra.Command {

@@ -71,6 +71,11 @@ bench objects latency --join-addr 127.0.0.1:0 --machines 0
 bench worker --join 127.0.0.1:1
 bench matrix --clients 0
 bench matrix --samples 0
+bench matrix --open 99
+bench matrix --open 1000 --active 0
+bench matrix --open 1000 --every 0s
+bench matrix --open 1000 --for 0s
+bench matrix --open 1000 --url http://127.0.0.1:1
 bench sla --servers 0
 bench sla --clients 0
 bench idle --sessions 0

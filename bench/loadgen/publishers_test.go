@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -52,6 +53,57 @@ func TestAPublisherThatWasIdleTooLongConnectsAnew(t *testing.T) {
 	if err := r.Close(); err != nil {
 		t.Error(err)
 	}
+	<-served
+}
+
+func TestAcknowledgementsOverSSEFindANewConnectionWhenTheirsWereIdleTooLong(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	r, err := reactor.New(reactor.Config{Loops: 1}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	arrived, served := make(chan string, 1), make(chan struct{})
+	go func() {
+		defer close(served)
+		for n := 0; ; n++ {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			if n < posters {
+				c.Close() // as a server closes a connection that stays silent
+				continue
+			}
+			if req, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
+				b, _ := io.ReadAll(req.Body)
+				arrived <- string(b)
+			}
+			c.Close()
+		}
+	}()
+	failed := make(chan error, posters)
+	p, err := newPoster(t.Context(), &dialer{r: r}, Target{HTTP: l.Addr().String()}, func(err error) { failed <- err })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for open := posters; open > 0; time.Sleep(time.Millisecond) {
+		p.mu.Lock()
+		open = p.open
+		p.mu.Unlock()
+	}
+	if len(failed) > 0 {
+		t.Errorf("a connection without requests: %v", <-failed)
+	}
+	p.ack("s1", [][]byte{[]byte("n1")})
+	if got := <-arrived; !strings.Contains(got, `"session":"s1"`) || !strings.Contains(got, "n1") {
+		t.Errorf("posted %s", got)
+	}
+	l.Close()
 	<-served
 }
 

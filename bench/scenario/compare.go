@@ -87,17 +87,7 @@ func (c *Compare) loads() []comparedLoad {
 func (c *Compare) one(ctx context.Context, r *report.Result, cl *comparedLoad, who contestant, run int) error {
 	ctx, done := impatient(ctx)
 	defer done()
-	l := cl.load
-	env := *c.Testbed
-	env.Rival, env.Profile = who.rival, ""
-	l.Testbed, l.Transport, l.Via = &env, who.transport, who.via
-	outer := c.Testbed.Progress
-	env.Progress = func(line string) {
-		if outer != nil {
-			outer(who.name + ": " + line)
-		}
-	}
-	o, err := l.measure(ctx, run)
+	o, err := who.measure(ctx, cl.load, run)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ type Load struct {
 	Common
 	Servers    int
 	Clients    int
+	Active     int     // clients that get something; 0: all
 	Publishers int     // to each server
 	Rate       float64 // messages a second; 0: as fast as possible
 	Size       int     // bytes of data
@@ -167,7 +169,7 @@ func (l *Load) measureOn(ctx context.Context, site *testbed.Site, run int) (*Out
 	}
 	defer pub.Stop()
 	cfg := loadgen.PublishConfig{
-		Targets: targets(site, l.From), Via: l.via(), Publishers: l.Publishers, Size: l.Size, Prefix: p, Recipients: l.Clients,
+		Targets: targets(site, l.From), Via: l.via(), Publishers: l.Publishers, Size: l.Size, Prefix: p, Recipients: cmp.Or(l.Active, l.Clients),
 		Shared: l.Cluster, ToAll: l.ToAll, Batch: l.Batch, AckNone: l.AckNone, DeafEvery: l.DeafEvery, Steps: l.Steps,
 	}
 	if l.Topic {

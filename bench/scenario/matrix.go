@@ -48,6 +48,20 @@ func (c *contestant) failed(ctx context.Context, r *report.Result, what string, 
 	return nil
 }
 
+// measure applies a load to the contestant on servers of its own.
+func (c *contestant) measure(ctx context.Context, l Load, run int) (*Outcome, error) {
+	env := *l.Testbed
+	env.Rival, env.Profile = c.rival, ""
+	outer := l.Testbed.Progress
+	env.Progress = func(line string) {
+		if outer != nil {
+			outer(c.name + ": " + line)
+		}
+	}
+	l.Testbed, l.Transport, l.Via = &env, c.transport, c.via
+	return l.measure(ctx, run)
+}
+
 // mostWhy limits the text of a failure's reason, in bytes.
 const mostWhy = 500
 
@@ -64,12 +78,8 @@ func (m *Matrix) Run(ctx context.Context) (*report.Result, error) {
 		{name: "Godwit, WebSocket and HTTP, durable before the answer", transport: loadgen.WebSocketJSON, via: loadgen.ViaHTTP},
 		{name: "Godwit, gRPC, durable before the answer", transport: loadgen.GRPC, via: loadgen.ViaGRPC},
 	}
-	if mosquitto := testbed.Rivals()[0]; m.Rivals {
-		if _, err := mosquitto.Path(); err != nil {
-			r.Note(err.Error())
-		} else {
-			all = append(all, contestant{mosquitto.Name, mosquitto.Protocol, mosquitto.Protocol, &mosquitto})
-		}
+	if m.Rivals {
+		all = m.addMosquitto(r, all)
 	}
 	m.until, m.left = time.Now().Add(m.Within), m.work()
 	for _, clients := range m.Clients {

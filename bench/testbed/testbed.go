@@ -178,6 +178,9 @@ func (s *Site) Connect(ctx context.Context, cfg loadgen.SubscriberConfig, atLeas
 // startWorkers starts workers for count subscribers: on all machines that have joined, as many of them on each, or else here.
 func (s *Site) startWorkers(ctx context.Context, count, atLeast int) error {
 	machines := max(len(s.bed.Machines), 1)
+	if all := s.held() + count; s.bed.Run != nil && all > machines*worker.MostConnections {
+		return fmt.Errorf("%d clients need more than %d machines, each of which holds at most %d", all, machines, worker.MostConnections)
+	}
 	workers := max(atLeast, (count+worker.MostConnections-1)/worker.MostConnections, 1)
 	workers = (workers + machines - 1) / machines * machines
 	workers = min(workers, max(count, 1))
@@ -191,6 +194,14 @@ func (s *Site) startWorkers(ctx context.Context, count, atLeast int) error {
 		s.Subs = append(s.Subs, w)
 	}
 	return nil
+}
+
+// held returns the number of subscribers so far.
+func (s *Site) held() (n int) {
+	for _, w := range s.Subs {
+		n += w.Count
+	}
+	return n
 }
 
 // newSubscribers starts the nth worker for subscribers.

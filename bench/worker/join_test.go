@@ -2,11 +2,11 @@ package worker
 
 import (
 	"bufio"
-	"context"
 	"crypto/tls"
 	"encoding/json"
 	"io"
 	"net"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -218,7 +218,24 @@ func TestClockOfAnotherMachineIsCompared(t *testing.T) {
 	}
 }
 
-func TestSilentMachineDoesNotKeepTheRunWaiting(t *testing.T) {
+func TestMachineThatHasLeftDoesNotCount(t *testing.T) {
+	t.Parallel()
+	r, token := newRun(t, 2)
+	conn, _ := byHand(t, r, token, Machine{Name: "gone", Protocol: protocol})
+	conn.Close()
+	r.mu.Lock()
+	gone := r.find("gone").idle
+	r.mu.Unlock()
+	<-gone.ended
+	join(t, r, token, "north")
+	join(t, r, token, "south") // in the place of the one that has left
+	machines, err := r.Machines(t.Context())
+	if err != nil || slices.ContainsFunc(machines, func(m Machine) bool { return m.Name == "gone" }) {
+		t.Errorf("joined: %v, %v", machines, err)
+	}
+}
+
+func TestMachineThatLeavesDuringTheRunIsNamed(t *testing.T) {
 	t.Parallel()
 	r, token := newRun(t, 1)
 	conn, _ := byHand(t, r, token, Machine{Name: "gone", Protocol: protocol})
@@ -228,7 +245,7 @@ func TestSilentMachineDoesNotKeepTheRunWaiting(t *testing.T) {
 	}
 	defer w.Stop()
 	conn.Close()
-	if _, err := w.Call(context.Background(), Request{Counts: true}); err == nil || !strings.Contains(err.Error(), "on gone") {
+	if _, err := w.Call(t.Context(), Request{Counts: true}); err == nil || !strings.Contains(err.Error(), "on gone") {
 		t.Errorf("a machine that has left: %v", err)
 	}
 }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/tls"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -33,6 +32,7 @@ type Run struct {
 	mu       sync.Mutex
 	machines []*joined     // in the order in which they came
 	changed  chan struct{} // closed, and replaced, when a worker becomes idle
+	begun    bool          // all machines were there: no others may join
 	closed   bool
 
 	cancel context.CancelFunc
@@ -97,22 +97,17 @@ func (r *Run) greet(ctx context.Context, conn *tls.Conn) {
 	}
 	w := newWorker(conn, func() { conn.Close() })
 	w.where = hello.Hello
-	out := Request{Welcome: true}
 	if err := r.admit(w); err != nil {
-		out = Request{Refused: err.Error()}
-	}
-	_ = w.send(&out) // a connection that is gone is noticed by the one who reads it
-	if out.Refused != "" {
+		_ = w.send(&Request{Refused: err.Error()}) // nobody else reads a connection that is gone
 		conn.Close()
 		return
 	}
-	_ = conn.SetWriteDeadline(time.Time{})
 	lines.before = func() { _ = conn.SetReadDeadline(time.Now().Add(silence)) }
+	_ = conn.SetWriteDeadline(time.Time{})
 	go w.listen(lines) // ends with the connection, which Stop closes
-	r.offer(w)
 }
 
-// admit decides whether a worker's machine may take part.
+// admit welcomes a worker, which is idle then, if its machine may take part.
 func (r *Run) admit(w *Worker) error {
 	h := w.where
 	if err := h.check(); err != nil {
@@ -120,19 +115,32 @@ func (r *Run) admit(w *Worker) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if !r.begun { // machines that have left make room for others
+		r.machines = slices.DeleteFunc(r.machines, func(m *joined) bool { return !m.ready() })
+	}
 	m := r.find(h.Name)
 	switch {
 	case r.closed:
-		return errors.New("the run has ended")
-	case m == nil && len(r.machines) == r.names:
+		return errEnded
+	case m == nil && (r.begun || len(r.machines) == r.names):
 		return fmt.Errorf("all %d machines have joined", r.names)
-	case m == nil:
-		r.machines = append(r.machines, &joined{Machine: *h})
-	case m.idle != nil && m.idle.alive():
+	case m != nil && m.ready():
 		return fmt.Errorf("a machine named %s has joined already; give each a --name of its own", h.Name)
+	case m == nil:
+		m = &joined{Machine: *h}
+		r.machines = append(r.machines, m)
 	}
+	if err := w.send(&Request{Welcome: true}); err != nil { // before anybody can send it something else
+		return err
+	}
+	m.idle = w
+	close(r.changed)
+	r.changed = make(chan struct{})
 	return nil
 }
+
+// ready reports whether the machine has an idle worker.
+func (m *joined) ready() bool { return m.idle != nil && m.idle.alive() }
 
 func (r *Run) find(name string) *joined {
 	i := slices.IndexFunc(r.machines, func(m *joined) bool { return m.Name == name })
@@ -142,24 +150,17 @@ func (r *Run) find(name string) *joined {
 	return r.machines[i]
 }
 
-// offer makes a worker usable.
-func (r *Run) offer(w *Worker) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	m := r.find(w.where.Name)
-	if r.closed || m.idle != nil && m.idle.alive() {
-		w.Stop()
-		return
-	}
-	m.idle = w
-	close(r.changed)
-	r.changed = make(chan struct{})
-}
-
 // Machines waits until all machines have joined, and returns them.
 func (r *Run) Machines(ctx context.Context) ([]Machine, error) {
 	err := r.await(ctx, func() bool {
-		return len(r.machines) == r.names && !slices.ContainsFunc(r.machines, func(m *joined) bool { return m.idle == nil })
+		here := 0
+		for _, m := range r.machines {
+			if m.ready() {
+				here++
+			}
+		}
+		r.begun = r.begun || here == r.names
+		return here == r.names
 	})
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -177,7 +178,7 @@ func (r *Run) Machines(ctx context.Context) ([]Machine, error) {
 func (r *Run) Start(ctx context.Context, machine string) (w *Worker, err error) {
 	err = r.await(ctx, func() bool {
 		m := r.find(machine)
-		if m == nil || m.idle == nil {
+		if m == nil || !m.ready() {
 			return false
 		}
 		w, m.idle = m.idle, nil
