@@ -491,7 +491,7 @@ haproxy:
 # PHP's command line, under which the plug-in for WordPress is run.
 .PHONY: php
 php:
-	@if command -v php >/dev/null && php -m | grep -qx pdo_sqlite; then exit 0; fi; \
+	@if php -r 'exit((int)!extension_loaded("pdo_sqlite"));' 2>/dev/null; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends php-cli php-sqlite3; \
 	else echo "no PHP with SQLite found: tests of the plug-in for WordPress will be skipped"; fi

@@ -342,6 +342,11 @@ func TestPerfectysBrowserSDKFindsItsServer(t *testing.T) {
 	}
 	page("POST", users+"/123e4567-e89b-42d3-a456-426614174009/unregister", `{}`).want(http.StatusOK)
 	w.get("/v1/endpoints/" + hers.ID).want(http.StatusOK)
+	// Its own browser, to which it seems unknown, registers again and stays what it is: an import may have given it a recipient.
+	again := decode[user](page("POST", users, `{"user":`+subscription(9)+`,"user_id":"123e4567-e89b-42d3-a456-426614174009"}`).want(http.StatusOK))
+	if e := decode[endpointView](w.get("/v1/endpoints/" + hers.ID).want(http.StatusOK)); again.UUID != "123e4567-e89b-42d3-a456-426614174009" || e.Recipient != "ada" {
+		t.Errorf("registered again: %v, %+v", again, e)
+	}
 	w.visit("POST", users+"/"+made.UUID+"/unregister", `{}`, "https://evil.example").problem(http.StatusForbidden, "forbidden", "")
 	for range 2 {
 		if a := page("POST", users+"/"+made.UUID+"/unregister", `{"user_id":"`+made.UUID+`"}`).want(http.StatusOK); !strings.Contains(a.body, `"result":true`) {
