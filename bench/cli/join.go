@@ -99,8 +99,11 @@ func (b *bench) joinRun(ctx context.Context, addr, name string) error {
 		return command.Usagef("--name: %v", err)
 	}
 	err := worker.Join(ctx, addr, token, name)
-	if ctx.Err() != nil {
+	switch {
+	case ctx.Err() != nil:
 		return errors.New("interrupted")
+	case err != nil:
+		return command.WithHint(err, "start the measurement first, with --join-addr: it prints what to type here")
 	}
-	return err
+	return nil
 }

@@ -58,7 +58,6 @@ func (s *OpenConnections) Run(ctx context.Context) (*report.Result, error) {
 			}
 		}
 	}
-	s.draw(r, all)
 	return r, nil
 }
 
@@ -87,16 +86,19 @@ func reached(row, each int) (connections, servers int) {
 	return min(row, servers*each), servers
 }
 
-// openQuantities are the compared quantities, with their units.
-var openQuantities = []struct{ name, unit string }{
-	{"mean", "ms"},
-	{"deviation", "ms"},
-	{"p50", "ms"},
-	{"p99", "ms"},
-	{"server CPU", "cores"},
-	{"server memory, most", "MB"},
-	{"connections held", ""},
-	{"deliveries missing", ""},
+// openQuantities are the compared quantities.
+var openQuantities = []struct {
+	name, unit string
+	drawn      bool
+}{
+	{"mean", "ms", false},
+	{"deviation", "ms", false},
+	{"p50", "ms", true},
+	{"p99", "ms", true},
+	{"server CPU", "cores", true},
+	{"server memory, most", "MB", true},
+	{"connections held", "", false},
+	{"deliveries missing", "", false},
 }
 
 func (s *OpenConnections) row(ctx context.Context, r *report.Result, who *contestant, row, each int) error {
@@ -135,32 +137,16 @@ func (s *OpenConnections) tell(r *report.Result, who *contestant, row int, o *Ou
 		if f := found.Figure("", q.name); f != nil && !ok {
 			v, ok = f.Median, true
 		}
+		group := openRow(row) + ": " + q.name
 		if ok {
-			r.Add(openRow(row)+": "+q.name, who.name, q.unit, v)
+			r.Add(group, who.name, q.unit, v)
+		}
+		if ok && q.drawn {
+			r.Draw(group)
 		}
 	}
 	for _, note := range found.Notes {
 		r.Note(who.name + ": " + note)
-	}
-}
-
-// draw adds plots of the quantities over the open connections.
-func (s *OpenConnections) draw(r *report.Result, all []contestant) {
-	for _, q := range openQuantities {
-		if q.unit == "" {
-			continue
-		}
-		for i := range all {
-			line := report.Series{Name: all[i].name, Unit: q.unit, Over: "open connections", Chart: q.name, Log: true}
-			for _, row := range s.Rows {
-				if f := r.Figure(openRow(row)+": "+q.name, all[i].name); f != nil {
-					line.Points = append(line.Points, [2]float64{float64(row), f.Median})
-				}
-			}
-			if len(line.Points) > 0 {
-				r.Series = append(r.Series, line)
-			}
-		}
 	}
 }
 

@@ -19,7 +19,7 @@ const (
 	// greetPatience is how long a connection may take to show that it knows the token, and to introduce itself.
 	greetPatience = 10 * time.Second
 	// mostGreeted is the number of connections that are greeted at a time. Others wait in the system's queue.
-	mostGreeted = 32
+	mostGreeted = 256
 	// silence is how long a joined worker may say nothing. It says something every second.
 	silence = 30 * time.Second
 )
