@@ -241,7 +241,7 @@ generate: $(PROTOC_GO) $(PROTOC_GRPC) $(NODE_MODULES) ## make the generated code
 
 .PHONY: python-generate
 python-generate: $(PYTHON_VENV)
-	cd api && $(PYTHON)/python -m grpc_tools.protoc -I . --python_out=../clients/python/src --pyi_out=../clients/python/src godwit/v1/client.proto godwit/v1/publisher.proto
+	cd api && $(PYTHON)/python -m grpc_tools.protoc -I . --python_out=../clients/python/src --pyi_out=../clients/python/src godwit/v1/client.proto godwit/v1/publisher.proto godwit/v1/gateway.proto
 
 # A generator must reproduce what is committed, byte for byte.
 .PHONY: generate-check

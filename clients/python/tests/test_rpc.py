@@ -8,10 +8,26 @@ from dataclasses import fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import grpc
+import grpc.aio
 import pytest
 
-from godwit import AsyncClient, BatchError, Client, Escalation, ProblemError, Publication, UnreachableError
+from godwit import (
+    AsyncClient,
+    BatchError,
+    Client,
+    Escalation,
+    ProblemError,
+    Publication,
+    Reply,
+    Request,
+    UnreachableError,
+    Workers,
+)
+from godwit.v1 import gateway_pb2 as gateway
+from godwit.v1 import publisher_pb2 as publisher
 from serving import PATIENCE, Server
+from test_listen import listening
 
 pytestmark = pytest.mark.anyio
 
@@ -149,3 +165,39 @@ async def test_rpc_needs_an_address() -> None:
     async with AsyncClient("http://127.0.0.1:1", grpc_address="127.0.0.1:1", rpc=True, attempts=1) as client:
         with pytest.raises(UnreachableError, match="publish"):
             await client.publish("r")
+
+
+async def test_gateway_is_called_with_grpcio(server: Server) -> None:
+    """The generated messages and grpcio are enough: the gateway is for programs that know no client library."""
+    asked: list[Request] = []
+
+    async def answer(r: Request) -> Reply:
+        asked.append(r)
+        return Reply(r.data, status=418, headers={"X-Two": ["a", "b"]}, content_type="text/plain")
+
+    workers = Workers(answer)
+    workers.serve("tea.>", queue="tea")
+    async with (
+        AsyncClient(server.url, api_key="dev") as client,
+        listening(client, "tea", workers=workers),
+        grpc.aio.insecure_channel(server.grpc) as channel,
+        asyncio.timeout(PATIENCE),
+    ):
+        await workers.active()
+        call: grpc.aio.UnaryUnaryMultiCallable[gateway.CallRequest, gateway.CallResponse] = channel.unary_unary(
+            "/godwit.v1.Gateway/Call",
+            request_serializer=gateway.CallRequest.SerializeToString,
+            response_deserializer=gateway.CallResponse.FromString,
+        )
+        key = (("authorization", "Bearer dev"),)
+        request = gateway.CallRequest(service="tea", method="POST", path="/pots/7", query="a=1", data=b"leaves")
+        got = await call(request, metadata=key)
+        assert (got.status, got.content_type, got.data) == (418, "text/plain", b"leaves")
+        assert [(h.name, h.value) for h in got.headers] == [("X-Two", "a"), ("X-Two", "b")]
+        assert (asked[0].method, asked[0].path, asked[0].query) == ("POST", "/pots/7", "a=1")
+        with pytest.raises(grpc.aio.AioRpcError) as refused:
+            await call(gateway.CallRequest(service="coffee"), metadata=key)
+        assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+        problem = dict(refused.value.trailing_metadata() or ())["godwit-problem-bin"]
+        assert isinstance(problem, bytes)
+        assert publisher.Problem.FromString(problem).type == "/problems/nobody-serves"

@@ -3,6 +3,7 @@ package grpcgate
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc"
@@ -19,8 +20,9 @@ import (
 
 func problemOf(err error) *godwitpb.Problem {
 	p := problem.From(err)
+	const up = time.Millisecond - 1 // a wait of less than a millisecond is a wait
 	return &godwitpb.Problem{
-		Type: p.Type, Title: p.Title, Status: int32(p.Status), Detail: p.Detail, Field: p.Field, RetryAfterMs: p.RetryAfter.Milliseconds(),
+		Type: p.Type, Title: p.Title, Status: int32(p.Status), Detail: p.Detail, Field: p.Field, RetryAfterMs: (p.RetryAfter + up).Milliseconds(),
 	}
 }
 

@@ -1,6 +1,7 @@
 package grpcgate
 
 import (
+	"context"
 	"crypto/tls"
 	"encoding/base64"
 	"net"
@@ -180,6 +181,16 @@ func sessionPeer(p *peer.Peer, md func(string) string) session.Peer {
 		sp.Claim.CertURI = access.CertURI(&t.State)
 	}
 	return sp
+}
+
+// Peer describes the client of a call that runs: its address, and its certificate or token.
+func Peer(ctx context.Context) session.Peer {
+	md, _ := metadata.FromIncomingContext(ctx)
+	from, ok := peer.FromContext(ctx)
+	if !ok {
+		from = &peer.Peer{}
+	}
+	return sessionPeer(from, first(md))
 }
 
 func bearer(v string) string {

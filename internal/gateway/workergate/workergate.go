@@ -77,14 +77,10 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err == nil && g.cfg.Place == httphead.Shared {
 		err = checkPurpose(r.Header)
 	}
-	if err == nil && g.cfg.Tracer != nil {
-		noted := &notedStatus{ResponseWriter: w}
-		done := g.cfg.Tracer.Calling(service, r.Method, r.Header)
-		defer func() { done(noted.status) }()
-		w = noted
-	}
 	if err == nil {
-		err = g.call(w, r, service, rest)
+		err = g.traced(w, r, service, rest, access.Claim{
+			App: r.URL.Query().Get("app"), Token: access.Bearer(r.Header), CertURI: access.CertURI(r.TLS), Origin: r.Header.Get("Origin"), Host: r.Host,
+		})
 	}
 	if err != nil {
 		g.fail(w, r, err)
@@ -109,8 +105,8 @@ func target(r *http.Request) (service, path string, err error) {
 	return service, "/" + path, nil
 }
 
-func (g *Gate) call(w http.ResponseWriter, r *http.Request, service, path string) error {
-	who, err := g.caller(r, service)
+func (g *Gate) call(w http.ResponseWriter, r *http.Request, service, path string, claimed access.Claim) error {
+	who, err := g.caller(r, service, claimed)
 	if err != nil {
 		return err
 	}
@@ -221,10 +217,14 @@ func (g *Gate) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
 		return // the caller has gone
 	}
-	if p := problem.From(err); p.Status == http.StatusInternalServerError {
-		g.cfg.Log.ErrorContext(r.Context(), "gateway call failed", "error", err)
-	}
+	g.logInternal(r.Context(), err)
 	gateway.Fail(w, err)
+}
+
+func (g *Gate) logInternal(ctx context.Context, err error) {
+	if p := problem.From(err); p.Status == http.StatusInternalServerError {
+		g.cfg.Log.ErrorContext(ctx, "gateway call failed", "error", err)
+	}
 }
 
 // caller holds a call's client and the settings of the service.
@@ -234,11 +234,10 @@ type caller struct {
 }
 
 // caller authenticates the client of a call and checks its rights.
-func (g *Gate) caller(r *http.Request, service string) (*caller, error) {
+func (g *Gate) caller(r *http.Request, service string, claimed access.Claim) (*caller, error) {
 	who := &caller{addr: remote(r)}
-	secret := access.Bearer(r.Header)
-	if secret != "" {
-		if p, err := g.cfg.Access.Key(r.Context(), secret); err == nil {
+	if claimed.Token != "" {
+		if p, err := g.cfg.Access.Key(r.Context(), claimed.Token); err == nil {
 			who.app, who.key = p.App, p.Key
 			who.service, _ = g.cfg.Access.Service(who.app, service)
 			if who.service.Access == access.ByKey && !p.Rights().CanRequest(Subject(service, r.Method, "/")) {
@@ -246,9 +245,6 @@ func (g *Gate) caller(r *http.Request, service string) (*caller, error) {
 			}
 			return who, nil
 		}
-	}
-	claimed := access.Claim{
-		App: r.URL.Query().Get("app"), Token: secret, CertURI: access.CertURI(r.TLS), Origin: r.Header.Get("Origin"), Host: r.Host,
 	}
 	if claimed.Token == "" && claimed.CertURI == "" {
 		return g.stranger(who, claimed.App, service)

@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	"godwit.dev/godwit/api/godwitpb"
 	"godwit.dev/godwit/internal/engine/reactor"
 	"godwit.dev/godwit/internal/gateway/admission"
 	"godwit.dev/godwit/internal/gateway/grpcgate"
@@ -91,6 +92,7 @@ func grpcListener(w *web.Web, other *compat.Service) listen.Listener {
 			if err != nil {
 				return listen.Service{}, fmt.Errorf("start gRPC: %w", err)
 			}
+			srv.RegisterService(&godwitpb.Gateway_ServiceDesc, w.Workers().RPC())
 			if other != nil {
 				other.Register(srv)
 			}

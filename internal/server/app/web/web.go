@@ -45,6 +45,9 @@ type Web struct {
 
 	direct *direct.Server // nil: http_addr is off
 
+	opening sync.Once
+	workers *workergate.Gate
+
 	making sync.Once
 	whole  http.Handler
 	failed error // of making it
@@ -98,7 +101,7 @@ func (w *Web) handler() (http.Handler, error) {
 	api := httpapi.New(httpapi.Config{
 		Routes: routes, Access: w.Access, Audit: w.Audit, Log: w.Log, Registry: w.Registry, Watch: w.Watched(), Mount: mount,
 		Direct: w.direct, Posts: posts,
-		Gateway: w.workers(origin), Serves: origin.parts,
+		Gateway: w.Workers(), Serves: origin.parts,
 	})
 	if w.Settings.Dev && !w.Settings.DevAnyAddress && w.TLS == nil { // with TLS, the names in the certificate protect the server
 		return localHosts(api, origin, w.Settings.PublicURL), nil
@@ -106,13 +109,16 @@ func (w *Web) handler() (http.Handler, error) {
 	return api, nil
 }
 
-// workers returns the gateway to workers.
-func (w *Web) workers(origin gatewayOrigin) *workergate.Gate {
-	cfg := workergate.Config{Asker: w.Core.Requests, Access: w.Access, Place: origin.place(), Log: w.Log}
-	if w.Tracer != nil {
-		cfg.Tracer = w.Tracer
-	}
-	return workergate.New(cfg)
+// Workers returns the gateway to workers, and makes it on the first call.
+func (w *Web) Workers() *workergate.Gate {
+	w.opening.Do(func() {
+		cfg := workergate.Config{Asker: w.Core.Requests, Access: w.Access, Place: newGatewayOrigin(w.Settings).place(), Log: w.Log}
+		if w.Tracer != nil {
+			cfg.Tracer = w.Tracer
+		}
+		w.workers = workergate.New(cfg)
+	})
+	return w.workers
 }
 
 // free returns an error if a module has taken one of the server's own routes.
