@@ -16,22 +16,29 @@ import (
 
 	"godwit.dev/godwit/api/godwitpb"
 	"godwit.dev/godwit/internal/access"
-	"godwit.dev/godwit/internal/gateway/grpcgate"
 	"godwit.dev/godwit/internal/gateway/httphead"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/notify/session"
 )
 
 // rpc serves godwit.v1.Gateway. Each call passes through the gate as an HTTP request, so that the same rules hold.
 type rpc struct {
 	godwitpb.UnimplementedGatewayServer
 	gate *Gate
+	ways RPCWays
+}
+
+// RPCWays are the gRPC gateway's ways with calls, which it has for other services too.
+type RPCWays struct {
+	Peer func(context.Context) session.Peer         // who calls
+	Fail func(ctx context.Context, err error) error // the status of a failed call
 }
 
 // RPC returns the service for callers by gRPC. They share the gate's memory; their answers have no origin that needs protection.
-func (g *Gate) RPC() godwitpb.GatewayServer {
+func (g *Gate) RPC(ways RPCWays) godwitpb.GatewayServer {
 	cfg := g.cfg
 	cfg.Place = httphead.API
-	return &rpc{gate: &Gate{cfg: cfg, shares: g.shares}}
+	return &rpc{gate: &Gate{cfg: cfg, shares: g.shares}, ways: ways}
 }
 
 // Call implements godwitpb.GatewayServer.
@@ -41,16 +48,16 @@ func (s *rpc) Call(ctx context.Context, req *godwitpb.CallRequest) (*godwitpb.Ca
 		err = access.CheckService(req.GetService())
 	}
 	if err != nil {
-		return nil, grpcgate.StatusError(ctx, err)
+		return nil, s.ways.Fail(ctx, err)
 	}
-	from := grpcgate.Peer(ctx)
+	from := s.ways.Peer(ctx)
 	r.RemoteAddr = netip.AddrPortFrom(from.Addr, 0).String()
 	claim := from.Claim
 	claim.App, claim.Origin = req.GetApp(), r.Header.Get("Origin")
 	w := &kept{header: make(http.Header)}
 	if err = s.gate.traced(w, r, req.GetService(), r.URL.EscapedPath(), claim); err != nil {
 		s.gate.logInternal(ctx, err)
-		return nil, grpcgate.StatusError(ctx, err)
+		return nil, s.ways.Fail(ctx, err)
 	}
 	return w.response(r.Method == http.MethodHead), nil
 }
@@ -117,13 +124,13 @@ func (k *kept) Write(b []byte) (int, error) {
 }
 
 // response returns the kept answer. Its length is a header only after HEAD, where there is no body.
-func (k *kept) response(head bool) *godwitpb.CallResponse {
+func (k *kept) response(bodiless bool) *godwitpb.CallResponse {
 	out := &godwitpb.CallResponse{Status: int32(k.status), Data: k.body}
 	if k.status != http.StatusNotModified { // net/http drops the type of what is not sent, too
 		out.ContentType = k.header.Get("Content-Type")
 	}
 	delete(k.header, "Content-Type")
-	if !head {
+	if !bodiless {
 		delete(k.header, "Content-Length")
 	}
 	for _, name := range slices.Sorted(maps.Keys(k.header)) {

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/engine/reactor"
 	"godwit.dev/godwit/internal/gateway/admission"
 	"godwit.dev/godwit/internal/gateway/grpcgate"
+	"godwit.dev/godwit/internal/gateway/workergate"
 	"godwit.dev/godwit/internal/server/app/compat"
 	"godwit.dev/godwit/internal/server/app/datadir"
 	"godwit.dev/godwit/internal/server/app/web"
@@ -92,7 +93,7 @@ func grpcListener(w *web.Web, other *compat.Service) listen.Listener {
 			if err != nil {
 				return listen.Service{}, fmt.Errorf("start gRPC: %w", err)
 			}
-			srv.RegisterService(&godwitpb.Gateway_ServiceDesc, w.Workers().RPC())
+			srv.RegisterService(&godwitpb.Gateway_ServiceDesc, w.Workers().RPC(workergate.RPCWays{Peer: grpcgate.Peer, Fail: grpcgate.StatusError}))
 			if other != nil {
 				other.Register(srv)
 			}
