@@ -86,6 +86,12 @@ func (v Values) List(name string) (list []string) {
 	return list
 }
 
+// Bool returns the value of a boolean field; false if it is absent.
+func (v Values) Bool(name string) (on bool) {
+	_ = json.Unmarshal(v[name], &on)
+	return on
+}
+
 // Duration returns the value of a duration field; 0 if it is absent.
 func (v Values) Duration(name string) (d time.Duration) {
 	_ = json.Unmarshal(v[name], &d)

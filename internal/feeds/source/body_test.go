@@ -114,7 +114,7 @@ func TestBodiesOfEntriesBecomePublishesPutsDeletionsAndMessages(t *testing.T) {
 			outcomes, err = e.Emit(ctx, []source.Entry{
 				{ID: "e1", Body: []byte("ann")},
 				{ID: "e2", Version: 7, Body: []byte("bob put-a own-b delete-c topic-d")},
-				{ID: "e3", From: "line 3", Body: []byte("ann bad-word")},
+				{ID: "e3", Version: 7, Last: true, From: "line 3", Body: []byte("ann bad-word")},
 				{ID: "e4", From: "line 4", Body: []byte("")},
 			})
 			return errors.Join(err, e.SetAside(ctx, &source.Entry{From: "line 5", Text: []byte("late")}, errors.New("has no room")))
@@ -146,7 +146,7 @@ func TestAFeedGetsBackWhatItNotedAndBeginsAnewOnce(t *testing.T) {
 		k := &script{run: func(ctx context.Context, target source.Target, e source.Emitter) error {
 			seen := string(target.Position)
 			if target.Resync {
-				if err := errors.Join(e.Unknown(ctx, "g"), e.Resynced(ctx)); err != nil {
+				if err := errors.Join(e.Unknown(ctx, "g", 0), e.Resynced(ctx)); err != nil {
 					return err
 				}
 				seen += " resync"

@@ -21,6 +21,7 @@ import (
 type emitter struct {
 	*reader
 	position position
+	repeats  repeats
 	stuck    atomic.Bool // an entry cannot be stored at the moment
 	caught   atomic.Bool
 }
@@ -28,6 +29,9 @@ type emitter struct {
 // Caught implements Emitter.
 func (e *emitter) Caught(ctx context.Context) {
 	e.caught.Store(true)
+	e.mu.Lock()
+	e.reader.caught = true
+	e.mu.Unlock()
 	if !e.stuck.Load() {
 		e.works(ctx)
 	}
@@ -36,7 +40,8 @@ func (e *emitter) Caught(ctx context.Context) {
 // piece is an entry, or a member of one that is a list.
 type piece struct {
 	Entry
-	of int // index of the entry
+	of     int            // index of the entry
+	commit object.Version // of the entry, whose put has no version of its own; 0: none
 }
 
 // Emit implements Emitter.
@@ -55,6 +60,13 @@ func (e *emitter) Emit(ctx context.Context, entries []Entry) ([]Outcome, error) 
 			return nil, err
 		}
 		begin = end
+	}
+	for i := range entries {
+		if entries[i].Last && entries[i].Version == e.repeats.version {
+			if err := e.endCommit(ctx); err != nil {
+				return nil, err
+			}
+		}
 	}
 	return e.sum(ctx, entries, pieces, outcomes)
 }
@@ -85,13 +97,13 @@ func (e *emitter) sum(ctx context.Context, entries []Entry, pieces []piece, outc
 // pieces appends the pieces of an entry.
 func (e *emitter) pieces(to []piece, entry *Entry, of int) []piece {
 	if entry.Body == nil || entry.Wrong != nil {
-		return append(to, piece{*entry, of})
+		return append(to, piece{Entry: *entry, of: of, commit: entry.Version})
 	}
 	read, err := e.s.cfg.Read(entry.Body)
 	if err != nil {
 		bad := *entry
 		bad.Wrong = err
-		return append(to, piece{bad, of})
+		return append(to, piece{Entry: bad, of: of})
 	}
 	for i, one := range read {
 		one.From, one.Text = entry.From, entry.text()
@@ -100,11 +112,11 @@ func (e *emitter) pieces(to []piece, entry *Entry, of int) []piece {
 				d.ID += "." + strconv.Itoa(i)
 			}
 		}
-		if p := one.object(); p != nil && p.Version == 0 {
-			p.Version = entry.Version
-			one.Put, one.Delete = p, nil
+		p := piece{Entry: one, of: of}
+		if put := one.Put; one.Delete != nil || put != nil && put.Version == 0 {
+			p.commit = entry.Version
 		}
-		to = append(to, piece{one, of})
+		to = append(to, p)
 	}
 	return to
 }
@@ -117,15 +129,16 @@ func (e *Entry) text() []byte {
 	return e.Body
 }
 
-// object returns the put that an entry requests; nil: it requests none.
-func (e *Entry) object() *Put {
-	if e.Delete != nil {
-		return &Put{Key: *e.Delete, Put: object.Put{Unknown: true, Version: e.Version, Ordered: e.Version != 0}}
+// object returns the put that a piece requests; nil: it requests none.
+func (p *piece) object() *Put {
+	put := p.Put
+	if p.Delete != nil {
+		put = &Put{Key: *p.Delete, Put: object.Put{Unknown: true}}
 	}
-	if e.Put != nil && e.Put.Unknown && e.Put.Version == 0 && e.Version != 0 {
-		e.Put.Ordered = true
+	if put != nil && put.Unknown {
+		put.Ordered = p.commit != 0
 	}
-	return e.Put
+	return put
 }
 
 // published reports whether an entry is a publish, or nothing valid.
@@ -133,9 +146,19 @@ func (e *Entry) published() bool { return e.Put == nil && e.Delete == nil && e.M
 
 // settle retries until every piece has an outcome: an entry that is not stored now exists only at the source.
 func (e *emitter) settle(ctx context.Context, pieces []piece, outcomes []Outcome) error {
+	first := &pieces[0]
+	put := first.object()
+	if put != nil && first.commit != 0 && first.Wrong == nil {
+		waits, err := e.order(ctx, first.commit, put)
+		if err != nil {
+			return err
+		}
+		if outcomes[0] = waits; waits.Fate != "" {
+			return nil
+		}
+	}
 	return e.insist(ctx, func() (err error) {
-		first := &pieces[0]
-		switch put := first.object(); {
+		switch {
 		case first.Wrong != nil && !first.published():
 			outcomes[0] = Outcome{Quarantined, first.Wrong}
 		case put != nil:
@@ -294,7 +317,7 @@ func (e *emitter) keep(ctx context.Context, aside []SetAside) error {
 const pageOfObjects = 500
 
 // Unknown implements Emitter.
-func (e *emitter) Unknown(ctx context.Context, group string) error {
+func (e *emitter) Unknown(ctx context.Context, group string, below object.Version) error {
 	for after := ""; ; {
 		var names []string
 		err := e.insist(ctx, func() (err error) {
@@ -306,7 +329,7 @@ func (e *emitter) Unknown(ctx context.Context, group string) error {
 		}
 		for _, name := range names {
 			err := e.insist(ctx, func() error {
-				_, _, err := e.s.cfg.Objects.Put(ctx, e.source.App, object.Key{Group: group, Object: name}, &object.Put{Unknown: true})
+				_, _, err := e.s.cfg.Objects.Put(ctx, e.source.App, object.Key{Group: group, Object: name}, &object.Put{Unknown: true, Version: below, Ordered: below != 0})
 				return err
 			})
 			if err != nil {

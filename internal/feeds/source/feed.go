@@ -56,15 +56,15 @@ type Emitter interface {
 	Emit(ctx context.Context, entries []Entry) ([]Outcome, error)
 	// SetAside puts an entry into quarantine that the feed cannot leave at the source.
 	SetAside(ctx context.Context, e *Entry, why error) error
-	// Unknown makes the versions of all objects of a group unknown that the source may have announced.
-	Unknown(ctx context.Context, group string) error
+	// Unknown makes the versions of all objects of a group unknown: those below a version, or with 0 all.
+	Unknown(ctx context.Context, group string, below object.Version) error
 	// Note keeps what the feed wants to know when it is opened again.
 	Note(ctx context.Context, position []byte) error
 	// Resynced reports that the feed has begun anew.
 	Resynced(ctx context.Context) error
 	// Caught reports that the feed has examined all entries once: the source works.
 	Caught(ctx context.Context)
-	// Detail sets what a person should know beside the state; empty: nothing.
+	// Detail sets what a person should know beside the state; empty: nothing. It and Lag may be called beside other methods.
 	Detail(text string)
 	// Lag sets how far the feed is behind.
 	Lag(l Lag)
@@ -75,8 +75,10 @@ type Entry struct {
 	From string // place of the entry at the source, such as a stream, a table or a position; for people
 	// ID is the id of a publish whose body has none, so that a repeat is a duplicate.
 	ID string
-	// Version is that of puts and deletions whose body has none, so that a repeat changes nothing. 0: the server assigns the next one.
+	// Version is that of the entry's commit. Puts and deletions without a version have it, so that a repeat changes nothing. Entries of one
+	// commit follow each other, and the versions of two commits differ by 30 at least. 0: the server assigns the next one.
 	Version object.Version
+	Last    bool // no later entry has this Version
 	// Body is the entry as JSON: a publish as POST /v1/notifications takes it, {"put":…}, {"delete":…}, {"topic":…,"data":…} or a list of
 	// these. Nil: one of the following is set.
 	Body []byte

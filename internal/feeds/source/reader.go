@@ -28,6 +28,7 @@ type reader struct {
 	mu      sync.Mutex
 	reading bool // this server does
 	finding string
+	caught  bool // all entries have been examined once over this connection
 	detail  string
 	lag     *Lag
 	err     error // nil: it does not fail
@@ -143,7 +144,7 @@ func (r *reader) Lag(l Lag) {
 func (r *reader) found(finding string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.finding = finding
+	r.finding, r.caught = finding, false
 }
 
 // note logs, once a stream, that one of its entries is no notification.
@@ -177,7 +178,7 @@ func (r *reader) show(info *Info) {
 	case !r.reading:
 	case r.err != nil:
 		info.State, info.Error, info.Since = Failing, foreign.Excerpt(r.err.Error(), r.s.secrets(&r.source)...), r.since
-	case r.finding != "":
+	case r.caught:
 		info.State = Running
 	}
 }

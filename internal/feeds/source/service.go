@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"time"
 
@@ -189,12 +190,29 @@ func (s *Service) Delete(ctx context.Context, app, name string) (left string, er
 	if r, ok := s.cfg.Kinds[one.Kind].(Remover); ok {
 		ctx, cancel := context.WithTimeout(ctx, removeTime)
 		defer cancel()
-		if err := r.Remove(ctx, s.target(&one)); err != nil {
+		to := s.target(&one)
+		if to.Position, err = s.feedPosition(ctx, &one); err == nil {
+			err = r.Remove(ctx, to)
+		}
+		if err != nil {
 			left = foreign.Excerpt(err.Error(), s.secrets(&one)...)
 			s.cfg.Log.WarnContext(ctx, "a deleted source left something at its server", "app", app, "source", name, "error", left)
 		}
 	}
 	return left, s.cfg.Records.Forget(ctx, at, true)
+}
+
+// feedPosition returns what a source's feed has noted; nil: nothing.
+func (s *Service) feedPosition(ctx context.Context, one *Source) ([]byte, error) {
+	text, err := s.cfg.Records.Position(ctx, one.place())
+	var p position
+	if err == nil && len(text) > 0 {
+		err = json.Unmarshal(text, &p)
+	}
+	if err != nil || !p.Made.Equal(one.CreatedAt) {
+		return nil, err
+	}
+	return p.Feed, nil
 }
 
 // Quarantine returns entries in quarantine of a source, newest first, below a number. Zero: from the newest.

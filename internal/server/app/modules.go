@@ -8,6 +8,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/feeds/sink/clickhouse"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/postgres"
 	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/gateway/natsgate"
 	"godwit.dev/godwit/internal/sending/apns"
@@ -36,6 +37,7 @@ func Modules() []module.Module {
 		channelOf(push.Telegram, func(o channel.Options) channel.Kind { return telegram.Kind{AllowPrivate: o.AllowPrivate} }),
 		channelOf(push.Webhook, func(o channel.Options) channel.Kind { return webhook.Kind{AllowPrivate: o.AllowPrivate} }),
 		{Name: streams.Name, Sources: map[string]source.Kind{streams.Name: streams.Kind{Dial: dialStreams}}},
+		{Name: postgres.Name, Sources: map[string]source.Kind{postgres.Name: postgres.Kind{}}},
 		{Name: clickhouse.Name, Sinks: map[string]sink.Kind{clickhouse.Name: clickhouse.Kind{}}},
 	}
 }

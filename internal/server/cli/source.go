@@ -116,6 +116,9 @@ func sourceInfo(i *source.Info) map[string]any {
 // noRecords are the records of sources whose settings are changed without the server that keeps them.
 type noRecords struct{ source.Records }
 
+// Position implements source.Records. Only the server knows.
+func (noRecords) Position(context.Context, setting.Place) ([]byte, error) { return nil, nil }
+
 // Forget implements source.Records. The server forgets a source once it is made anew.
 func (noRecords) Forget(context.Context, setting.Place, bool) error { return nil }
 

@@ -92,6 +92,7 @@ var places = map[string]layer{
 	"internal/server/admin":          adapter,
 	"internal/sending":               adapter,
 	"internal/feeds/sink/clickhouse": adapter,
+	"internal/feeds/source/postgres": adapter,
 	"internal/server/config":         wiring,
 	"internal/server/app":            wiring,
 	"internal/server/cli":            command,
@@ -271,8 +272,8 @@ func TestOnlyTracingKnowsOpenTelemetry(t *testing.T) {
 }
 
 func TestOnlyItsStoresKnowPostgreSQL(t *testing.T) {
-	// These start servers, and measure their resources.
-	around := map[string]bool{"internal/testkit/pgserver": true, "bench/testbed": true}
+	// These start servers, measure their resources, and read the log of a publisher's database.
+	around := map[string]bool{"internal/testkit/pgserver": true, "bench/testbed": true, "internal/feeds/source/postgres": true}
 	for _, f := range tree(t) {
 		if f.isTest() || f.dir() == mover || f.dir() == example || around[f.dir()] || strings.HasPrefix(f.dir(), "internal/store/postgres/") {
 			continue

@@ -1,0 +1,283 @@
+package postgres
+
+import (
+	"context"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"godwit.dev/godwit/internal/access/urlguard"
+	"godwit.dev/godwit/internal/feeds/source"
+)
+
+const (
+	dialWithin   = 5 * time.Second
+	answerWithin = 10 * time.Second // a question about the server
+	slotWithin   = 10 * time.Minute // a slot is made once all transactions that run have ended
+	mostMessage  = 1 << 30          // bytes of a row, PostgreSQL's own limit
+)
+
+// conn is a connection to the server of a source.
+type conn struct {
+	*pgconn.PgConn
+	version int // 150004 is 15.4
+}
+
+// connect connects to the server of a source. replication is set for a connection that reads the log.
+func connect(ctx context.Context, t *source.Target, replication bool) (*conn, error) {
+	cfg, err := config(t)
+	if err != nil {
+		return nil, err
+	}
+	if replication {
+		cfg.RuntimeParams["replication"] = "database"
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	pg, err := pgconn.ConnectConfig(ctx, cfg)
+	if err != nil {
+		return nil, explain(err)
+	}
+	c := &conn{PgConn: pg}
+	number, _, _ := strings.Cut(pg.ParameterStatus("server_version"), " ")
+	major, minor, _ := strings.Cut(number, ".")
+	high, _ := strconv.Atoi(major)
+	low, _ := strconv.Atoi(minor)
+	if c.version = high*10_000 + low; high < 14 {
+		c.close()
+		return nil, fmt.Errorf("PostgreSQL %.20s is too old: messages of transactions can be read from version 14 on", number)
+	}
+	return c, nil
+}
+
+// config returns how to connect. Nothing of it comes from the environment or from files of this machine.
+func config(t *source.Target) (*pgconn.Config, error) {
+	u, err := url.Parse(t.Values.Text(FieldURL))
+	if err != nil {
+		return nil, errors.New("the URL of PostgreSQL is damaged")
+	}
+	q, ca := u.Query(), t.Values.Text(FieldCA)
+	if mode := q.Get("sslmode"); ca != "" && (mode == "" || mode == "prefer" || mode == "require") {
+		q.Set("sslmode", "verify-full")
+	}
+	for _, file := range []string{"sslcert", "sslkey", "sslrootcert", "passfile", "service", "servicefile"} {
+		q.Del(file)
+	}
+	u.RawQuery = q.Encode()
+	cfg, err := pgconn.ParseConfig(u.String())
+	if err != nil {
+		return nil, errors.New("the URL of PostgreSQL is damaged")
+	}
+	cfg.Password = t.Values.Text(FieldPassword)
+	cfg.RuntimeParams = map[string]string{"application_name": "godwit source " + t.Name}
+	if name := q.Get("application_name"); name != "" {
+		cfg.RuntimeParams["application_name"] = name
+	}
+	cfg.OnNotice, cfg.MaxProtocolMessageBodyLen, cfg.ConnectTimeout = nil, mostMessage, dialWithin
+	dialer := &net.Dialer{Timeout: dialWithin, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
+	if !t.Private {
+		dialer.Control = urlguard.Control
+	}
+	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
+		if network == "unix" && !t.Private {
+			return nil, fmt.Errorf("dial %s: %w", address, urlguard.ErrPrivate)
+		}
+		return dialer.DialContext(ctx, network, address)
+	}
+	var roots *x509.CertPool
+	if ca != "" {
+		roots = x509.NewCertPool()
+		roots.AppendCertsFromPEM([]byte(ca))
+	}
+	secure := []*pgconn.FallbackConfig{{TLSConfig: cfg.TLSConfig}}
+	for _, f := range append(secure, cfg.Fallbacks...) {
+		if f.TLSConfig != nil {
+			f.TLSConfig.Certificates, f.TLSConfig.GetClientCertificate, f.TLSConfig.RootCAs = nil, nil, roots
+		}
+	}
+	return cfg, nil
+}
+
+func (c *conn) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = c.Close(ctx) // the server notices that it is gone
+}
+
+// query runs a statement and returns its rows as texts.
+func (c *conn) query(ctx context.Context, sql string) (rows [][][]byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	return c.rows(ctx, sql)
+}
+
+func (c *conn) rows(ctx context.Context, sql string) (rows [][][]byte, err error) {
+	results, err := c.Exec(ctx, sql).ReadAll()
+	if err != nil {
+		return nil, explain(err)
+	}
+	for _, r := range results {
+		rows = append(rows, r.Rows...)
+	}
+	return rows, nil
+}
+
+func (c *conn) exec(ctx context.Context, sql string) error {
+	_, err := c.query(ctx, sql)
+	return err
+}
+
+// one returns the first column of the only row; false: there is none.
+func (c *conn) one(ctx context.Context, sql string) (text string, ok bool, err error) {
+	rows, err := c.query(ctx, sql)
+	if err != nil || len(rows) == 0 || len(rows[0]) == 0 {
+		return "", false, err
+	}
+	return string(rows[0][0]), true, nil
+}
+
+// quoted is an identifier, and literal a text, as SQL has them.
+func quoted(name string) string  { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" } // standard_conforming_strings is on since 9.1
+
+// qualified is the name of a table as SQL has it.
+func qualified(full string) string {
+	schema, name, _ := strings.Cut(full, ".")
+	return quoted(schema) + "." + quoted(name)
+}
+
+// Codes of errors of the server (PostgreSQL, appendix A).
+const (
+	codeInUse        = "55006"
+	codeNotReady     = "55000" // the slot is lost, or wal_level is too low
+	codeNoObject     = "42704" // of a publication or slot
+	codeNoRight      = "42501"
+	codeBadPassword  = "28P01"
+	codeNotPermitted = "28000"
+)
+
+func coded(err error, code string) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == code
+}
+
+// explain adds to an error of the server what to do about it.
+func explain(err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) {
+		return err
+	}
+	switch hint := ""; pg.Code {
+	case codeBadPassword, codeNotPermitted:
+		hint = "check the user, the password and pg_hba.conf, which needs a line for replication connections to the database"
+		return fmt.Errorf("%w: %s", pg, hint)
+	case codeNoRight:
+		return fmt.Errorf("%w: the user needs the attribute REPLICATION (ALTER ROLE … REPLICATION), and must own tables to publish them", pg)
+	}
+	return pg
+}
+
+// system is what IDENTIFY_SYSTEM tells of a server.
+type system struct {
+	id       string
+	timeline int
+	at       LSN
+}
+
+func (c *conn) identify(ctx context.Context) (s system, err error) {
+	rows, err := c.query(ctx, "IDENTIFY_SYSTEM")
+	if err != nil || len(rows) != 1 || len(rows[0]) < 3 {
+		return s, errors.Join(errors.New("ask PostgreSQL which server it is"), err)
+	}
+	s.id = string(rows[0][0])
+	if s.timeline, err = strconv.Atoi(string(rows[0][1])); err != nil {
+		return s, err
+	}
+	s.at, err = parseLSN(string(rows[0][2]))
+	return s, err
+}
+
+// end returns where a former timeline ended in the history of the present one; false: it is no part of it.
+func (c *conn) end(ctx context.Context, now, former int) (LSN, bool, error) {
+	rows, err := c.query(ctx, "TIMELINE_HISTORY "+strconv.Itoa(now))
+	if err != nil || len(rows) != 1 || len(rows[0]) != 2 {
+		return 0, false, err
+	}
+	for line := range strings.Lines(string(rows[0][1])) {
+		fields := strings.Fields(line)
+		if len(fields) >= 2 && fields[0] == strconv.Itoa(former) {
+			at, err := parseLSN(fields[1])
+			return at, err == nil, err
+		}
+	}
+	return 0, false, nil
+}
+
+// slotState is a replication slot as the server shows it.
+type slotState struct {
+	exists, lost bool
+	active       string // process that uses it; empty: none
+	confirmed    LSN
+	status       string // wal_status
+}
+
+func (c *conn) slot(ctx context.Context, name string) (s slotState, err error) {
+	rows, err := c.query(ctx, "SELECT coalesce(active_pid::text, ''), coalesce(confirmed_flush_lsn::text, ''), coalesce(wal_status, ''), coalesce(plugin, ''), coalesce(database, ''), current_database() FROM pg_replication_slots WHERE slot_name = "+literal(name))
+	if err != nil || len(rows) == 0 {
+		return s, err
+	}
+	r := rows[0]
+	s = slotState{exists: true, active: string(r[0]), status: string(r[2])}
+	s.lost = s.status == "lost"
+	if plugin, database := string(r[3]), string(r[4]); plugin != "pgoutput" || database != string(r[5]) {
+		return s, fmt.Errorf("the replication slot %s is of the plug-in %s and the database %s: it belongs to somebody else; set another slot", name, plugin, database)
+	}
+	if len(r[1]) > 0 {
+		s.confirmed, err = parseLSN(string(r[1]))
+	}
+	return s, err
+}
+
+// makeSlot makes a replication slot. It returns the position from which on the slot has changes, and the name of a snapshot of what was
+// before, which lasts until the next command.
+func (c *conn) makeSlot(ctx context.Context, name string) (at LSN, snapshot string, err error) {
+	options := "EXPORT_SNAPSHOT"
+	if c.version >= 170_000 {
+		options = "(SNAPSHOT 'export', FAILOVER true)" // replicas keep it
+	}
+	ctx, cancel := context.WithTimeout(ctx, slotWithin)
+	defer cancel()
+	rows, err := c.rows(ctx, "CREATE_REPLICATION_SLOT "+quoted(name)+" LOGICAL pgoutput "+options)
+	if err != nil || len(rows) != 1 || len(rows[0]) < 3 {
+		return 0, "", fmt.Errorf("make the replication slot %s: %w", name, err)
+	}
+	at, err = parseLSN(string(rows[0][1]))
+	return at, string(rows[0][2]), err
+}
+
+// dropSlot drops a replication slot, and ends who uses it. It succeeds if there is none.
+func (c *conn) dropSlot(ctx context.Context, name string) (err error) {
+	for ctx.Err() == nil {
+		var s slotState
+		if s, err = c.slot(ctx, name); err != nil || !s.exists {
+			return err
+		}
+		if s.active != "" {
+			_ = c.exec(ctx, "SELECT pg_terminate_backend("+s.active+")") // it may have ended by itself
+		}
+		if err = c.exec(ctx, "SELECT pg_drop_replication_slot("+literal(name)+")"); err == nil || !coded(err, codeInUse) {
+			break
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("drop the replication slot %s: %w", name, err)
+	}
+	return context.Cause(ctx)
+}

@@ -1,0 +1,155 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/objects/object"
+)
+
+// pageOfRows is how many rows of a table are read and stored together.
+const pageOfRows = 500
+
+// copies reports whether there is a table of objects, whose rows may be copied.
+func (f *feed) copies() bool {
+	for i := range f.tables {
+		if f.tables[i].Object != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// copyOn continues a first copy that was interrupted. Its snapshot is gone: it reads rows as they are now, and changes since the slot was made
+// follow with higher versions.
+func (f *feed) copyOn(ctx context.Context, to source.Emitter) error {
+	if f.at.Copy == nil {
+		return nil
+	}
+	return f.copyTables(ctx, to, "")
+}
+
+// copyTables puts the objects of all rows, as they are in a snapshot; without one, as they are now.
+func (f *feed) copyTables(ctx context.Context, to source.Emitter, snapshot string) (err error) {
+	at, err := parseLSN(f.at.Copy.LSN)
+	if err != nil {
+		return err
+	}
+	c, err := connect(ctx, f.t, false)
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	begin := "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
+	if snapshot != "" {
+		begin += "; SET TRANSACTION SNAPSHOT " + literal(snapshot)
+	}
+	if err := c.exec(ctx, begin); err != nil {
+		return err
+	}
+	for f.at.Copy.Table < len(f.tables) {
+		t := &f.tables[f.at.Copy.Table]
+		if t.Object != "" {
+			if err := f.copyTable(ctx, to, c, t, at); err != nil {
+				return fmt.Errorf("copy table %s: %w", t.full(), err)
+			}
+		}
+		f.at.Copy.Table, f.at.Copy.After = f.at.Copy.Table+1, nil
+		if err := to.Note(ctx, f.at.encode()); err != nil {
+			return err
+		}
+	}
+	f.at.Copy = nil
+	to.Detail("")
+	return to.Note(ctx, f.at.encode())
+}
+
+// copyTable copies a table by its primary key, page by page.
+func (f *feed) copyTable(ctx context.Context, to source.Emitter, c *conn, t *Table, at LSN) error {
+	keys, err := c.query(ctx, "SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey) WHERE i.indrelid = "+literal(qualified(t.full()))+"::regclass AND i.indisprimary ORDER BY array_position(i.indkey::int2[], a.attnum)")
+	if err != nil {
+		return err
+	}
+	if len(keys) == 0 {
+		return errors.New("it has no primary key, by which it would be read")
+	}
+	var names []string
+	for _, k := range keys {
+		names = append(names, quoted(string(k[0])))
+	}
+	order := strings.Join(names, ", ")
+	for done := 0; ; {
+		sql := "SELECT * FROM " + qualified(t.full())
+		var params [][]byte
+		if after := f.at.Copy.After; after != nil {
+			var places []string
+			for i, v := range after {
+				places, params = append(places, fmt.Sprintf("$%d", i+1)), append(params, []byte(v))
+			}
+			sql += " WHERE (" + order + ") > (" + strings.Join(places, ", ") + ")"
+		}
+		r := c.ExecParams(ctx, sql+" ORDER BY "+order+fmt.Sprintf(" LIMIT %d", pageOfRows), params, nil, nil, nil).Read()
+		if r.Err != nil {
+			return explain(r.Err)
+		}
+		m := mapped(t, described(r))
+		if m.err != nil {
+			return m.err
+		}
+		if err := f.copyPage(ctx, to, m, r.Rows, at); err != nil {
+			return err
+		}
+		done += len(r.Rows)
+		to.Detail(fmt.Sprintf("copying table %s: %d rows so far", t.full(), done))
+		if len(r.Rows) < pageOfRows {
+			return nil
+		}
+		last := r.Rows[len(r.Rows)-1]
+		f.at.Copy.After = nil
+		for _, k := range keys {
+			f.at.Copy.After = append(f.at.Copy.After, string(last[m.column(string(k[0]))]))
+		}
+		if err := to.Note(ctx, f.at.encode()); err != nil {
+			return err
+		}
+	}
+}
+
+// described returns the columns of a result.
+func described(r *pgconn.Result) *relation {
+	rel := &relation{}
+	for _, d := range r.FieldDescriptions {
+		rel.columns = append(rel.columns, column{name: d.Name, kind: d.DataTypeOID})
+	}
+	return rel
+}
+
+func (f *feed) copyPage(ctx context.Context, to source.Emitter, m *rows, page [][][]byte, at LSN) error {
+	var entries []source.Entry
+	for _, texts := range page {
+		c := change{kind: anInsert}
+		for _, text := range texts {
+			v := value{kind: isText, text: text}
+			if text == nil {
+				v.kind = isNull
+			}
+			c.row = append(c.row, v)
+		}
+		entries = append(entries, m.entry(&c, source.Entry{From: "copy of " + m.full(), Version: object.Version(at)})...) //nolint:gosec // logs have fewer than 2^63 bytes
+	}
+	if len(entries) > 0 {
+		entries[len(entries)-1].Last = true
+	}
+	for i := range entries {
+		if p := entries[i].Put; p != nil {
+			f.at.touch(p.Key.Group)
+		}
+	}
+	_, err := to.Emit(ctx, entries)
+	return err
+}

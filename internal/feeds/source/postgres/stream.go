@@ -1,0 +1,466 @@
+package postgres
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgproto3"
+
+	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/objects/object"
+)
+
+const (
+	askEvery   = time.Second      // the server says how far its log is, so that the slot moves while others write
+	silentMost = 30 * time.Second // without a word the connection is given up
+	noteEvery  = 2 * time.Second
+	watchEvery = 2 * time.Second
+
+	lotEntries   = 200     // entries of a commit that are handed on together
+	mostEntries  = 1_000   // stored together
+	queueEntries = 4_000   // that wait to be stored; the server waits when there are more
+	queueBytes   = 8 << 20 // the same, of their texts
+)
+
+// stream reads the log until ctx ends or the connection is lost.
+func (f *feed) stream(ctx context.Context, to source.Emitter) error {
+	if err := f.start(ctx); err != nil {
+		return err
+	}
+	hijacked, err := f.c.Hijack()
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	var wg sync.WaitGroup
+	s := &stream{feed: f, to: to, net: hijacked, q: newQueue(), relations: make(map[uint32]*rows), heard: new(atomic.Int64)}
+	stop := context.AfterFunc(ctx, func() { _ = hijacked.Conn.Close() })
+	defer func() {
+		end(nil)
+		stop()
+		_ = hijacked.Conn.Close()
+		wg.Wait()
+	}()
+	confirmed, err := parseLSN(f.at.LSN)
+	if err != nil {
+		return err
+	}
+	s.confirmed.Store(uint64(confirmed))
+	s.heard.Store(time.Now().UnixNano())
+	to.Caught(ctx)
+	wg.Go(func() { end(s.receive(ctx)) })
+	wg.Go(func() { end(s.keepAlive(ctx)) })
+	wg.Go(func() { end(s.look(ctx)) })
+	err = s.emit(ctx)
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
+	}
+	return explain(err)
+}
+
+// start begins the replication.
+func (f *feed) start(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	f.c.Frontend().SendQuery(&pgproto3.Query{String: fmt.Sprintf("START_REPLICATION SLOT %s LOGICAL 0/0 (proto_version '1', publication_names %s, messages 'true')",
+		quoted(f.slot), literal(quoted(f.publication)))})
+	if err := f.c.Frontend().Flush(); err != nil {
+		return err
+	}
+	for {
+		m, err := f.c.ReceiveMessage(ctx)
+		if err != nil {
+			return err
+		}
+		switch m := m.(type) {
+		case *pgproto3.CopyBothResponse:
+			return nil
+		case *pgproto3.ErrorResponse:
+			err := error(pgconn.ErrorResponseToPgError(m))
+			if coded(err, codeInUse) {
+				return fmt.Errorf("the replication slot %s is in use: another server or source reads it (%w)", f.slot, err)
+			}
+			if coded(err, codeNotReady) {
+				return f.lost("cannot be read (" + m.Message + ")")
+			}
+			return err
+		}
+	}
+}
+
+// stream is a replication under way.
+type stream struct {
+	*feed
+	to  source.Emitter
+	net *pgconn.HijackedConn
+	q   *queue
+
+	writing   sync.Mutex
+	confirmed atomic.Uint64
+	ahead     atomic.Uint64 // the end of the server's log, as it last said
+	heard     *atomic.Int64
+
+	// of the receiver
+	relations map[uint32]*rows
+	commit    *commit // nil: between two
+}
+
+// commit is a transaction that is being read.
+type commit struct {
+	lsn   LSN
+	at    time.Time
+	xid   uint32
+	n     int    // its changes so far
+	id    string // what the ids of its entries begin with
+	lot   []source.Entry
+	bytes int
+}
+
+// receive reads what the server sends, until the connection ends.
+func (s *stream) receive(ctx context.Context) error {
+	var c change
+	for {
+		m, err := s.net.Frontend.Receive()
+		if err != nil {
+			return fmt.Errorf("read the log: %w", err)
+		}
+		s.heard.Store(time.Now().UnixNano())
+		switch m := m.(type) {
+		case *pgproto3.CopyData:
+			if err := s.take(ctx, m.Data, &c); err != nil {
+				return err
+			}
+		case *pgproto3.ErrorResponse:
+			return pgconn.ErrorResponseToPgError(m)
+		case *pgproto3.CopyDone:
+			return errors.New("PostgreSQL ended the replication")
+		}
+	}
+}
+
+// Kinds of messages within the replication (PostgreSQL, section 55.4).
+const (
+	ofLog       = 'w'
+	ofKeepalive = 'k'
+	ofStatus    = 'r'
+)
+
+func (s *stream) take(ctx context.Context, b []byte, c *change) error {
+	r := &reader{b: b}
+	switch r.byte() {
+	case ofKeepalive:
+		end := LSN(r.uint64())
+		r.uint64() // the server's clock
+		asked := r.byte() == 1
+		if r.torn {
+			return errTorn
+		}
+		s.ahead.Store(uint64(end))
+		if s.commit == nil {
+			if err := s.q.put(ctx, item{end: end}); err != nil {
+				return err
+			}
+		}
+		if asked {
+			return s.status(false)
+		}
+	case ofLog:
+		start := LSN(r.uint64())
+		end := r.uint64()
+		r.uint64()
+		if r.torn {
+			return errTorn
+		}
+		s.ahead.Store(max(s.ahead.Load(), end))
+		if err := decode(r.b, c); err != nil {
+			return err
+		}
+		return s.change(ctx, c, start)
+	}
+	return nil
+}
+
+// change turns one change into entries.
+func (s *stream) change(ctx context.Context, c *change, start LSN) error {
+	switch c.kind {
+	case aBegin:
+		s.commit = &commit{lsn: c.lsn, at: c.at, xid: c.xid}
+		return nil
+	case aRelation:
+		s.relate(c.rel)
+		return nil
+	case aCommit:
+		return s.endCommit(ctx, c.end)
+	}
+	alone := s.commit == nil // a message that is no part of a transaction
+	if alone {
+		if c.kind != aMessage {
+			return fmt.Errorf("%w: a change outside of a transaction", errTorn)
+		}
+		s.commit = &commit{lsn: c.lsn, at: time.Now()}
+	}
+	now := s.commit
+	now.n++
+	switch c.kind {
+	case aMessage:
+		if c.prefix == "godwit."+s.t.App {
+			e := s.entry(start)
+			e.Body = bytes.Clone(c.content)
+			now.add(e)
+		}
+	case aTruncate:
+		if err := s.truncate(ctx, c); err != nil {
+			return err
+		}
+	case anInsert, anUpdate, aDelete:
+		if m := s.relations[c.table]; m != nil {
+			for i, e := range m.entry(c, s.entry(start)) {
+				if i > 0 {
+					e.ID += "." + strconv.Itoa(i)
+				}
+				now.add(e)
+			}
+		}
+	}
+	switch {
+	case alone:
+		return s.endCommit(ctx, 0)
+	case len(now.lot) > lotEntries || now.bytes > queueBytes/2 && len(now.lot) > 1:
+		lot := now.lot[: len(now.lot)-1 : len(now.lot)-1]
+		now.lot, now.bytes = now.lot[len(now.lot)-1:], 0 // the last one stays, as the end of the commit may follow
+		return s.q.put(ctx, item{entries: lot, at: now.at})
+	}
+	return nil
+}
+
+func (now *commit) add(e source.Entry) {
+	now.lot = append(now.lot, e)
+	now.bytes += len(e.Body) + len(e.Text)
+}
+
+// entry makes an entry of the commit that is being read.
+func (s *stream) entry(start LSN) source.Entry {
+	now := s.commit
+	if now.id == "" {
+		// A position alone may occur twice: another server that takes over without the last commits writes others in their place.
+		b := append([]byte(s.at.System), 0)
+		b = binary.BigEndian.AppendUint64(b, uint64(now.lsn))
+		b = binary.BigEndian.AppendUint64(b, uint64(now.at.UnixMicro())) //nolint:gosec // any number will do
+		b = binary.BigEndian.AppendUint32(b, now.xid)
+		if now.xid == 0 { // no transaction: it has no time of its own
+			b = binary.BigEndian.AppendUint64(append([]byte(s.at.System), 0), uint64(now.lsn))
+		}
+		sum := sha256.Sum256(b)
+		now.id = "pg-" + base64.RawURLEncoding.EncodeToString(sum[:16]) + "-"
+	}
+	return source.Entry{From: start.String(), ID: now.id + strconv.Itoa(now.n), Version: object.Version(now.lsn)} //nolint:gosec // logs have fewer than 2^63 bytes
+}
+
+func (s *stream) endCommit(ctx context.Context, end LSN) error {
+	now := s.commit
+	s.commit = nil
+	if n := len(now.lot); n > 0 {
+		now.lot[n-1].Last = true
+	}
+	return s.q.put(ctx, item{entries: now.lot, end: end, at: now.at})
+}
+
+// relate finds what the rows of a table become.
+func (s *stream) relate(rel *relation) {
+	delete(s.relations, rel.id)
+	for i := range s.tables {
+		if t := &s.tables[i]; t.full() == rel.schema+"."+rel.name {
+			m := mapped(t, rel)
+			s.relations[rel.id] = m
+			if m.err != nil {
+				s.to.Detail(m.err.Error() + ": its changes go into quarantine")
+			}
+		}
+	}
+}
+
+// truncate makes the objects of truncated tables unknown.
+func (s *stream) truncate(ctx context.Context, c *change) error {
+	for _, id := range c.rels {
+		m := s.relations[id]
+		if m == nil || m.Object == "" {
+			continue
+		}
+		if m.column(m.Group) >= 0 {
+			e := s.entry(s.commit.lsn)
+			e.Wrong, e.Text = fmt.Errorf("the table %s was truncated, and which objects that were is not known: delete its rows instead", m.full()), []byte("TRUNCATE")
+			s.commit.add(e)
+			continue
+		}
+		lot := s.commit.lot
+		s.commit.lot = nil
+		if err := s.q.put(ctx, item{entries: lot, at: s.commit.at, unknown: m.Group, below: object.Version(s.commit.lsn)}); err != nil { //nolint:gosec // as above
+			return err
+		}
+	}
+	return nil
+}
+
+// status tells the server what is stored. asks is set to be told how far its log is.
+func (s *stream) status(asks bool) error {
+	b := make([]byte, 0, 34)
+	b = append(b, ofStatus)
+	for range 3 { // written, flushed, applied
+		b = binary.BigEndian.AppendUint64(b, s.confirmed.Load())
+	}
+	b = binary.BigEndian.AppendUint64(b, uint64(time.Since(epoch).Microseconds())) //nolint:gosec // it is later
+	if asks {
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	_ = s.net.Conn.SetWriteDeadline(time.Now().Add(silentMost)) // fails only if the connection is closed, which Flush says
+	s.net.Frontend.Send(&pgproto3.CopyData{Data: b})
+	if err := s.net.Frontend.Flush(); err != nil {
+		return fmt.Errorf("confirm what is stored: %w", err)
+	}
+	return nil
+}
+
+// keepAlive asks the server for the end of its log every second, and gives up if it says nothing.
+func (s *stream) keepAlive(ctx context.Context) error {
+	tick := time.NewTicker(askEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+		if time.Since(time.Unix(0, s.heard.Load())) > silentMost && !s.q.full() {
+			return errSilent
+		}
+		if err := s.status(true); err != nil {
+			return err
+		}
+		if s.q.full() { // the receiver waits: it hears nothing
+			s.heard.Store(time.Now().UnixNano())
+		}
+	}
+}
+
+// look checks over a second connection that the slot and the publication are there.
+func (s *stream) look(ctx context.Context) error {
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	var c *conn
+	defer func() {
+		if c != nil {
+			c.close()
+		}
+	}()
+	for {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-tick.C:
+		}
+		if c == nil || c.IsClosed() {
+			var err error
+			if c, err = connect(ctx, s.t, false); err != nil {
+				c = nil
+				continue // as long as the log can be read, it is
+			}
+		}
+		if err := s.watch(ctx, c); err != nil && !c.IsClosed() {
+			return err
+		}
+	}
+}
+
+// emit stores what has been read.
+func (s *stream) emit(ctx context.Context) error {
+	noted := time.Now()
+	for {
+		it, oldest, err := s.q.take(ctx)
+		if err != nil {
+			return err
+		}
+		s.lag(oldest)
+		if err := s.store(ctx, &it); err != nil {
+			return err
+		}
+		if it.end > LSN(s.confirmed.Load()) {
+			s.confirmed.Store(uint64(it.end))
+			if err := s.status(false); err != nil {
+				return err
+			}
+		}
+		s.lag(s.q.oldest())
+		if lsn := LSN(s.confirmed.Load()).String(); lsn != s.at.LSN && time.Since(noted) > noteEvery {
+			noted, s.at.LSN = time.Now(), lsn
+			if err := s.to.Note(ctx, s.at.encode()); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (s *stream) store(ctx context.Context, it *item) error {
+	if len(it.entries) > 0 {
+		if err := s.remember(ctx, it.entries); err != nil {
+			return err
+		}
+		outcomes, err := s.to.Emit(ctx, it.entries)
+		if err != nil {
+			return err
+		}
+		for i, o := range outcomes {
+			if o.Fate != source.Full {
+				continue
+			}
+			if err := s.to.SetAside(ctx, &it.entries[i], o.Err); err != nil { // the log cannot wait for one recipient
+				return err
+			}
+		}
+	}
+	if it.unknown != "" {
+		return s.to.Unknown(ctx, it.unknown, it.below)
+	}
+	return nil
+}
+
+// remember notes new groups of objects before their first object is put.
+func (s *stream) remember(ctx context.Context, entries []source.Entry) error {
+	fresh := false
+	for i := range entries {
+		if p := entries[i].Put; p != nil {
+			fresh = s.at.touch(p.Key.Group) || fresh
+		} else if body := entries[i].Body; bytes.Contains(body, []byte(`"put"`)) {
+			for _, group := range groups(body) {
+				fresh = s.at.touch(group) || fresh
+			}
+		}
+	}
+	if !fresh {
+		return nil
+	}
+	return s.to.Note(ctx, s.at.encode())
+}
+
+// lag tells how far the source is behind. oldest is the time of the oldest commit that waits; zero: none.
+func (s *stream) lag(oldest time.Time) {
+	var l source.Lag
+	l.Bytes = max(0, int64(s.ahead.Load()-s.confirmed.Load())) //nolint:gosec // a difference
+	if !oldest.IsZero() {
+		l.Time = max(0, time.Since(oldest))
+	}
+	s.to.Lag(l)
+}
