@@ -32,7 +32,11 @@ type Service struct {
 	Timeout time.Duration  `json:"timeout"` // for an answer
 	Split   map[string]int `json:"split,omitempty"`
 	Cookies bool           `json:"cookies,omitempty"` // are passed on
+	Upload  string         `json:"upload,omitempty"`  // UploadStore, or empty: bodies that are too large for a request are refused
 }
+
+// UploadStore keeps bodies that are too large for a request; the worker gets a reference.
+const UploadStore = "store"
 
 // plainService is the default for services without settings.
 var plainService = Service{Access: ByKey, Timeout: serviceTimeout}
@@ -50,6 +54,8 @@ func (s *Service) Check() error {
 		return notification.BadField("access", "must be key, client or public, not %q", notification.Clip(s.Access))
 	case s.Timeout < time.Millisecond || s.Timeout > maxServiceTimeout:
 		return notification.BadField("timeout", "must be between 1ms and %s", maxServiceTimeout)
+	case s.Upload != "" && s.Upload != UploadStore:
+		return notification.BadField("upload", "must be store or empty, not %q", notification.Clip(s.Upload))
 	case len(s.Split) > maxSides:
 		return notification.BadField("split", "has %d sides; at most %d are allowed", len(s.Split), maxSides)
 	}

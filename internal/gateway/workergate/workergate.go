@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
 	"strconv"
@@ -41,12 +42,13 @@ type Access interface {
 
 // Config are the parts of a Gate.
 type Config struct {
-	Asker  Asker
-	Access Access
-	Log    *slog.Logger
-	Tracer Tracer         // nil: nothing is traced
-	Place  httphead.Place // the origin of its answers
-	Memory int64          // most bytes of requests and answers under way; 0: 128 MB
+	Asker   Asker
+	Access  Access
+	Log     *slog.Logger
+	Uploads Uploads        // nil: none are kept
+	Tracer  Tracer         // nil: nothing is traced
+	Place   httphead.Place // the origin of its answers
+	Memory  int64          // most bytes of requests and answers under way; 0: 128 MB
 }
 
 const (
@@ -107,6 +109,9 @@ func target(r *http.Request) (service, path string, err error) {
 
 func (g *Gate) call(w http.ResponseWriter, r *http.Request, service, path string, claimed access.Claim) error {
 	who, err := g.caller(r, service, claimed)
+	if err == nil {
+		err = checkType(r.Header.Get("Content-Type"))
+	}
 	if err != nil {
 		return err
 	}
@@ -124,6 +129,7 @@ func (g *Gate) call(w http.ResponseWriter, r *http.Request, service, path string
 	}
 	defer g.shares.Give(who.app, taken)
 	body, err := readBody(w, r)
+	body, uploaded, drop, err := g.uploaded(w, r, who, body, err)
 	if err != nil {
 		return err
 	}
@@ -132,15 +138,16 @@ func (g *Gate) call(w http.ResponseWriter, r *http.Request, service, path string
 		Subject: Subject(name, r.Method, path), Method: r.Method, Path: path, Query: r.URL.RawQuery, Header: passOn(r.Header, who),
 		ContentType: r.Header.Get("Content-Type"), Data: body, Timeout: who.service.Timeout,
 	}
-	if err := checkType(q.ContentType); err != nil {
-		return err
-	}
+	maps.Copy(q.Header, uploaded)
 	rc := http.NewResponseController(w) // a test's writer supports no deadlines
 	_ = rc.SetReadDeadline(time.Time{}) // the read deadline would end the call as if its caller had gone
 	_ = rc.SetWriteDeadline(time.Now().Add(request.MaxTimeout + writeTime))
 	a, err := g.cfg.Asker.Ask(r.Context(), who.app, q)
 	_ = rc.SetWriteDeadline(time.Now().Add(writeTime))
 	if err != nil {
+		if drop != nil && !mayHaveIt(err) {
+			drop()
+		}
 		return err
 	}
 	if !httphead.Displayable(a.ContentType) {
@@ -150,10 +157,10 @@ func (g *Gate) call(w http.ResponseWriter, r *http.Request, service, path string
 	return nil
 }
 
-// readBody reads a body of at most frame.MaxBody bytes.
+// readBody reads a body of at most frame.MaxBody bytes. With errTooLarge it returns what it has read of a longer one.
 func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	if r.ContentLength > frame.MaxBody {
-		return nil, tooLarge()
+		return nil, errTooLarge
 	}
 	if r.Body == nil || r.ContentLength == 0 {
 		return nil, nil
@@ -171,14 +178,12 @@ func readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	case err != nil:
 		return nil, problem.BodyIncomplete.New()
 	case len(b) > frame.MaxBody:
-		return nil, tooLarge()
+		return b, errTooLarge
 	}
 	return b, nil
 }
 
-func tooLarge() error {
-	return problem.TooLarge.Withf("a request through the gateway has at most %d bytes", frame.MaxBody)
-}
+var errTooLarge = problem.TooLarge.Withf("a request through the gateway has at most %d bytes", frame.MaxBody)
 
 // writeAnswer sends a worker's answer. bodiless: the call was HEAD; the answer has the length that GET would return, and no body.
 func (g *Gate) writeAnswer(w http.ResponseWriter, bodiless bool, a *request.Answer) {

@@ -41,7 +41,11 @@ func (a *App) wire(ctx context.Context) error {
 	told := &figures.Server{Ground: g, Core: c, Sending: out, Feeds: fed, Conns: on, Begun: a.begun}
 	told.Start()
 	c.WatchReach(g)
-	if err := a.listen(ctx, &web.Web{Server: told}, other); err != nil {
+	site, err := web.New(told)
+	if err != nil {
+		return err
+	}
+	if err := a.listen(ctx, site, other); err != nil {
 		return err
 	}
 	if err := a.announce(); err != nil {

@@ -23,6 +23,7 @@ type Config struct {
 	SignInSettings
 	BootstrapSettings
 	StorageSettings
+	UploadSettings
 	CapacitySettings
 	ObjectSettings
 	LimitSettings

@@ -95,6 +95,17 @@ type StorageSettings struct {
 	Ballast      Size     `key:"ballast" default:"0" min:"0" max:"1GB" group:"Storage" help:"space kept in a file that is given up when the disk is full, so that acknowledgements and clean-up go on; 0: a quarter of min_free, at most 8MB"`
 }
 
+// UploadSettings say where the gateway keeps bodies that are too large for a request.
+type UploadSettings struct {
+	Uploads       string `key:"uploads" default:"" group:"Uploads" help:"where bodies of more than 1 MiB lie that gateway services with upload: store accept: a folder, or the URL of a bucket of an S3-compatible store, like https://s3.eu-north-1.amazonaws.com/bucket; empty: the folder uploads in data"`
+	UploadsDays   int    `key:"uploads_days" default:"1" min:"1" max:"365" group:"Uploads" help:"days after which they are deleted"`
+	UploadsMax    Size   `key:"uploads_max" default:"1GB" min:"1MB" max:"5GB" group:"Uploads" help:"most bytes of one of them"`
+	UploadsSpace  Size   `key:"uploads_space" default:"10GB" min:"1MB" max:"1000TB" group:"Uploads" help:"most bytes of all of them in a folder; further ones get 503"`
+	UploadsKeyID  string `key:"uploads_key_id" default:"" group:"Uploads" help:"id of the access key for the bucket"`
+	UploadsSecret string `key:"uploads_secret" default:"" group:"Uploads" secret:"text" help:"secret of uploads_key_id; set it by the file or the environment, not by the flag"`
+	UploadsRegion string `key:"uploads_region" default:"us-east-1" group:"Uploads" help:"region of the bucket"`
+}
+
 // CapacitySettings limit the resources of sessions and connections.
 type CapacitySettings struct {
 	MaxPending     int      `key:"max_pending" default:"1000" min:"1" max:"100000" group:"Limits" help:"most unsettled notifications of one recipient; further publishes to it get 429"`

@@ -12,6 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/access/signin"
 	"godwit.dev/godwit/internal/access/signin/provider"
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/access/webhost"
 	"godwit.dev/godwit/internal/notify/notification"
 )
@@ -39,6 +40,7 @@ func (c *Config) Validate() error {
 	}
 	c.validateGateway(bad)
 	c.validateOIDC(bad)
+	c.validateUploads(bad)
 	c.validateNATS(bad)
 	c.validateCluster(bad)
 	c.validateCompat(bad)
@@ -218,4 +220,21 @@ func (c *Config) ListenAddr(addr string) string {
 		return net.JoinHostPort("127.0.0.1", port)
 	}
 	return addr
+}
+
+// UploadsBucket reports whether uploads is the URL of a bucket, and not a folder.
+func (c *Config) UploadsBucket() bool { return strings.Contains(c.Uploads, "://") }
+
+// validateUploads checks where the gateway keeps large bodies.
+func (c *Config) validateUploads(bad func(key, value, format string, args ...any)) {
+	if !c.UploadsBucket() {
+		return
+	}
+	u, err := urlguard.ParseBase(c.Uploads, true)
+	switch {
+	case err != nil || strings.Trim(u.Path, "/") == "":
+		bad("uploads", Redacted(c.Uploads), "is neither a folder nor the URL of a bucket, like https://s3.eu-north-1.amazonaws.com/bucket or https://minio.example.org/bucket/godwit, without user, query and fragment")
+	case c.UploadsKeyID == "" || c.UploadsSecret == "":
+		bad("uploads_key_id", c.UploadsKeyID, "needs uploads_secret, and both are needed for the bucket in uploads")
+	}
 }

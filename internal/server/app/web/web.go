@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/gateway"
 	"godwit.dev/godwit/internal/gateway/pollgate"
 	"godwit.dev/godwit/internal/gateway/ssegate"
+	"godwit.dev/godwit/internal/gateway/uploads"
 	"godwit.dev/godwit/internal/gateway/workergate"
 	"godwit.dev/godwit/internal/gateway/wsgate"
 	"godwit.dev/godwit/internal/notify/recipient"
@@ -43,7 +44,9 @@ type Web struct {
 	Ready   func(context.Context) error
 	Modules *module.Set
 
-	direct *direct.Server // nil: http_addr is off
+	direct  *direct.Server // nil: http_addr is off
+	uploads *uploads.Store
+	fetched []call.Route // with which workers fetch uploads
 
 	opening sync.Once
 	workers *workergate.Gate
@@ -51,6 +54,12 @@ type Web struct {
 	making sync.Once
 	whole  http.Handler
 	failed error // of making it
+}
+
+// New makes a Web, and starts the store of uploads.
+func New(s *figures.Server) (*Web, error) {
+	w := &Web{Server: s}
+	return w, w.openUploads()
 }
 
 // Handler returns the handler of everything over HTTP, and makes it on the first call.
@@ -91,6 +100,7 @@ func (w *Web) handler() (http.Handler, error) {
 	mount["/{$}"], mount["/ui/"] = pages, pages
 	origin := newGatewayOrigin(w.Settings)
 	posts, routes := w.routes(known, told)
+	routes = append(routes, w.fetched...)
 	if err := w.free(routes, mount); err != nil {
 		return nil, err
 	}
@@ -112,7 +122,7 @@ func (w *Web) handler() (http.Handler, error) {
 // Workers returns the gateway to workers, and makes it on the first call.
 func (w *Web) Workers() *workergate.Gate {
 	w.opening.Do(func() {
-		cfg := workergate.Config{Asker: w.Core.Requests, Access: w.Access, Place: newGatewayOrigin(w.Settings).place(), Log: w.Log}
+		cfg := workergate.Config{Asker: w.Core.Requests, Access: w.Access, Place: newGatewayOrigin(w.Settings).place(), Uploads: w.uploads, Log: w.Log}
 		if w.Tracer != nil {
 			cfg.Tracer = w.Tracer
 		}
@@ -159,6 +169,9 @@ func (w *Web) recipients() *recipient.Service {
 func (w *Web) eraseRest(ctx context.Context, app string) error {
 	if err := w.Stores.EraseApp(ctx, app); err != nil {
 		return err
+	}
+	if err := w.uploads.Place.EraseApp(ctx, app); err != nil {
+		return fmt.Errorf("erase uploads of app %s: %w", app, err)
 	}
 	return w.Modules.EraseApp(ctx, app)
 }

@@ -27,10 +27,11 @@ type serviceJSON struct {
 	Timeout string         `json:"timeout"`
 	Split   map[string]int `json:"split"`
 	Cookies bool           `json:"cookies"`
+	Upload  string         `json:"upload,omitempty"`
 }
 
 func viewService(name string, s access.Service) serviceJSON {
-	v := serviceJSON{Service: name, Access: s.Access, Timeout: s.Timeout.String(), Split: s.Split, Cookies: s.Cookies}
+	v := serviceJSON{Service: name, Access: s.Access, Timeout: s.Timeout.String(), Split: s.Split, Cookies: s.Cookies, Upload: s.Upload}
 	if v.Split == nil {
 		v.Split = map[string]int{}
 	}
@@ -66,7 +67,7 @@ func (a *API) services() settings[serviceJSON] {
 
 func decodeService(body []byte) (s access.Service, err error) {
 	err = call.Fields{
-		"access": &s.Access, "cookies": &s.Cookies, "split": &s.Split,
+		"access": &s.Access, "cookies": &s.Cookies, "split": &s.Split, "upload": &s.Upload,
 		"timeout": call.Reader(func(field string, raw json.RawMessage) (err error) {
 			var text string
 			if json.Unmarshal(raw, &text) != nil {
