@@ -32,7 +32,10 @@ func (r *run) Due(ctx context.Context, ch push.Channel, now time.Time, limit int
 			list[i].Left = list[i].Left || !r.named[list[i].Recipient]
 		}
 	}
-	return list, err
+	if err != nil {
+		return nil, err
+	}
+	return r.admit(ctx, list, now)
 }
 
 // NextDue implements dispatch.Backlog. ended is true once every endpoint of the audience has its row.
@@ -63,7 +66,7 @@ func (r *run) expires(t *Target, now time.Time) time.Time {
 // Claim implements dispatch.Backlog. Once begun, it is cancelled only when this server loses the app: an outage of the store ends the
 // parallel tasks, but the claim must still find out what was stored.
 func (r *run) Claim(_ context.Context, targets []Target, now time.Time) (claimed []Target, err error) {
-	claimed, err = r.s.store.Claim(r.t.own.hard, r.t.own.epoch, r.c.Num, targets, now)
+	claimed, err = r.claim(r.t.own.hard, targets, now)
 	if errors.Is(err, ErrUncertain) {
 		r.t.own.again.Store(true)
 		r.t.own.lose()

@@ -29,6 +29,8 @@ type owned struct {
 	lose  context.CancelFunc
 	again atomic.Bool // take the deliveries over once more, to settle those with an unknown outcome
 	tasks sync.WaitGroup
+
+	limits limits
 }
 
 // want requests the leases of apps that have work, releases those of other apps, and returns the apps that this server owns now.

@@ -86,6 +86,8 @@ type Reports interface {
 	// although more follow, because it reads at most ReportLooks or limit deliveries: next is the row after which to continue; 0: there are
 	// no more.
 	Deliveries(ctx context.Context, num int64, only *Outcome, limit int, cursor int64) (list []Delivery, next int64, err error)
+	// DeliveriesTo returns the deliveries to the endpoints that a recipient has now, in order, at most ReportLooks.
+	DeliveriesTo(ctx context.Context, app string, num int64, recipient string) ([]Delivery, error)
 	// Days returns counts by day (UTC) of one campaign; if num is 0, of the whole app.
 	Days(ctx context.Context, app string, num int64, from, to time.Time) ([]Day, error)
 }
@@ -98,8 +100,18 @@ type Tracks interface {
 	TrackKey(ctx context.Context, app string) ([]byte, error)
 }
 
+// Limits reads what limits on campaigns of a category count.
+type Limits interface {
+	// Since returns an app's campaigns that have started and have not ended before a time.
+	Since(ctx context.Context, app string, since time.Time) ([]*Campaign, error)
+	// Got returns, for each target, when each of these campaigns last reached its person after since, newest first. A person has all
+	// endpoints of the recipient; one without a recipient has the endpoint alone. Deliveries under way and unknown ones count.
+	Got(ctx context.Context, app string, nums []int64, targets []Target, since time.Time) ([][]time.Time, error)
+}
+
 // Store is all of that.
 type Store interface {
+	Limits
 	Book
 	Queue
 	RecallQueue

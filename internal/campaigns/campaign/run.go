@@ -34,6 +34,7 @@ func (s *Service) send(ctx context.Context, c *Campaign, t *task) error {
 	if err != nil {
 		return err
 	}
+	t.own.limits.forget() // this campaign counts from now on
 	r := &run{s: s, c: c, t: t, named: namedBy(c)}
 	if c.Spec.Quiet != nil {
 		if r.quiet, err = c.Spec.Quiet.parse(); err != nil {

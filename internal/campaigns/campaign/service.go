@@ -11,6 +11,7 @@ import (
 
 	"github.com/oklog/ulid/v2"
 
+	"godwit.dev/godwit/internal/campaigns/preference"
 	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/cluster/lease"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -29,6 +30,8 @@ type Config struct {
 	PublicURL string
 	// Own decides which server sends for an app. nil: there is only this server.
 	Own lease.Func
+	// Categories returns an app's settings for its categories. nil: there are none.
+	Categories func(app string) map[string]preference.Category
 	// Templates are the templates that campaigns may use. nil: there are none.
 	Templates Templates
 	Tokens    *sealed.Tokens // nil: use the secrets in Store
@@ -460,6 +463,19 @@ func (s *Service) Report(ctx context.Context, app, id string, only *Outcome, lim
 		list[i].ID = DeliveryID(c.ID, list[i].Endpoint)
 	}
 	return list, next, err
+}
+
+// ReportTo returns a campaign's deliveries to one recipient.
+func (s *Service) ReportTo(ctx context.Context, app, id, recipient string) (list []Delivery, err error) {
+	c, err := s.store.Get(ctx, app, id)
+	if err != nil {
+		return nil, err
+	}
+	list, err = s.store.DeliveriesTo(ctx, app, c.Num, recipient)
+	for i := range list {
+		list[i].ID = DeliveryID(c.ID, list[i].Endpoint)
+	}
+	return list, err
 }
 
 // Days returns counts by day of one campaign; if id is empty, of the app.

@@ -12,15 +12,61 @@ import (
 const (
 	maxCount = 1000
 	MaxPer   = 24 * time.Hour
+	// MaxCampaignPer bounds a limit of campaigns: the deliveries of all campaigns within the period are looked up.
+	MaxCampaignPer = 30 * 24 * time.Hour
 )
 
 // Category holds an app's settings for one of its categories.
 type Category struct {
 	Critical bool  `json:"critical,omitempty"`      // preferences are not asked
 	Limit    Limit `json:"escalate_limit,omitzero"` // the zero one is none
+
+	Campaigns Limit  `json:"campaign_limit,omitzero"`   // campaigns that may reach one person; the zero one is none
+	Excess    Excess `json:"campaign_beyond,omitempty"` // what becomes of a message beyond Campaigns
 }
 
-// Limit is the number of escalation steps that may begin for a recipient within a period, which ends with the step in question.
+// Excess is what becomes of a campaign's message beyond a limit.
+type Excess string
+
+// Values of Excess.
+const (
+	Defer    Excess = ""         // it is sent when the limit allows
+	Suppress Excess = "suppress" // it is not sent
+)
+
+// deferred is the name of Defer in the API.
+const deferred = "defer"
+
+// ParseExcess reads defer or suppress.
+func ParseExcess(s string) (Excess, error) {
+	switch s {
+	case deferred:
+		return Defer, nil
+	case string(Suppress):
+		return Suppress, nil
+	}
+	return "", notification.BadField("campaign_beyond", "%.40q is neither defer nor suppress", s)
+}
+
+func (e Excess) String() string {
+	if e == Defer {
+		return deferred
+	}
+	return string(e)
+}
+
+// Governing returns the settings of an app that hold for a category, and the name under which they are stored; empty: there are none.
+func Governing(all map[string]Category, category string) (name string, c Category) {
+	for _, name := range []string{category, Rest} {
+		if c, there := all[name]; there {
+			return name, c
+		}
+	}
+	return "", Category{}
+}
+
+// Limit is a number of events within a period, which ends with the event in question: of escalation steps that begin for a recipient, or of
+// campaigns that reach a person.
 type Limit struct {
 	Count int
 	Per   time.Duration
@@ -30,20 +76,49 @@ var units = map[string]time.Duration{"m": time.Minute, "h": time.Hour, "d": MaxP
 
 // ParseLimit reads "10/h".
 func ParseLimit(s string) (Limit, error) {
-	count, unit, ok := strings.Cut(s, "/")
-	n, err := strconv.ParseUint(count, 10, 16)
-	per := units[unit]
-	if !ok || err != nil || per == 0 || n < 1 || n > maxCount {
+	l, ok := parseLimit(s)
+	if _, whole := units[l.unit()]; !ok || !whole {
 		return Limit{}, notification.BadField("escalate_limit", "%.40q is not a limit; write it like 3/m, 10/h or 20/d, with a number from 1 to %d", s, maxCount)
 	}
-	return Limit{Count: int(n), Per: per}, nil
+	return l, nil
 }
 
-// String formats the limit as ParseLimit reads it; the zero limit is empty.
+// ParseCampaignLimit reads "1/8h".
+func ParseCampaignLimit(s string) (Limit, error) {
+	l, ok := parseLimit(s)
+	if !ok {
+		return Limit{}, notification.BadField("campaign_limit", "%.40q is not a limit; write it like 1/8h, 3/d or 5/7d, with a number from 1 to %d and at most 30 days", s, maxCount)
+	}
+	return l, nil
+}
+
+func parseLimit(s string) (l Limit, ok bool) {
+	count, period, _ := strings.Cut(s, "/")
+	unit := strings.TrimLeft(period, "0123456789")
+	n, err := strconv.ParseUint(count, 10, 16)
+	times, many := uint64(1), error(nil)
+	if unit != period {
+		times, many = strconv.ParseUint(period[:len(period)-len(unit)], 10, 16)
+	}
+	l = Limit{Count: int(n), Per: time.Duration(times) * units[unit]} //nolint:gosec // of 16 bits
+	return l, err == nil && many == nil && n >= 1 && n <= maxCount && l.Per > 0 && l.Per <= MaxCampaignPer
+}
+
+// String formats the limit as it is read; the zero limit is empty.
 func (l Limit) String() string {
-	for unit, per := range units {
-		if l.Per == per {
-			return strconv.Itoa(l.Count) + "/" + unit
+	if l.IsZero() {
+		return ""
+	}
+	return strconv.Itoa(l.Count) + "/" + l.unit()
+}
+
+// unit writes the period, in the largest unit that divides it.
+func (l Limit) unit() string {
+	for _, unit := range []string{"d", "h", "m"} {
+		if times := l.Per / units[unit]; times*units[unit] == l.Per && times == 1 {
+			return unit
+		} else if times*units[unit] == l.Per {
+			return strconv.FormatInt(int64(times), 10) + unit
 		}
 	}
 	return ""
@@ -61,6 +136,6 @@ func (l *Limit) UnmarshalText(b []byte) (err error) {
 		*l = Limit{}
 		return nil
 	}
-	*l, err = ParseLimit(string(b))
+	*l, err = ParseCampaignLimit(string(b))
 	return err
 }

@@ -55,6 +55,11 @@ func Beyond(l Limit, category string) string {
 	return fmt.Sprintf("as many steps of %s as the app allows have begun for the recipient: %s", what(category), l)
 }
 
+// BeyondCampaigns returns the reason why a campaign's message is held back: the person got campaigns, the last one at a time.
+func BeyondCampaigns(l Limit, category string, last time.Time) string {
+	return fmt.Sprintf("as many campaigns of %s have reached the person as the app allows: %s; the last one at %s", what(category), l, last.UTC().Format(time.RFC3339))
+}
+
 // what describes a notification's category for messages.
 func what(category string) string {
 	if category == "" {

@@ -198,6 +198,30 @@ func TestLimits(t *testing.T) {
 	}
 }
 
+func TestCampaignLimits(t *testing.T) {
+	for text, want := range map[string]Limit{
+		"1/8h": {1, 8 * time.Hour}, "3/d": {3, 24 * time.Hour}, "5/7d": {5, 7 * 24 * time.Hour}, "2/90m": {2, 90 * time.Minute}, "1/24h": {1, 24 * time.Hour},
+	} {
+		l, err := ParseCampaignLimit(text)
+		if err != nil || l != want {
+			t.Errorf("%s is %+v, %v", text, l, err)
+		}
+		var again Limit
+		if err := again.UnmarshalText([]byte(l.String())); err != nil || again != l {
+			t.Errorf("%s is stored as %s and read as %+v, %v", text, l, again, err)
+		}
+	}
+	for _, text := range []string{"", "1", "1/", "1/8", "0/h", "1001/h", "1/0h", "1/31d", "1/8w", "1/-8h", "1/8hh", "1/99999m", "/h"} {
+		var bad *notification.FieldError
+		if l, err := ParseCampaignLimit(text); !errors.As(err, &bad) || bad.Field != "campaign_limit" || !l.IsZero() {
+			t.Errorf("%q is %+v, %v", text, l, err)
+		}
+	}
+	if _, err := ParseLimit("1/8h"); err == nil {
+		t.Error("a step's limit has a period of eight hours")
+	}
+}
+
 func FuzzParseLimit(f *testing.F) {
 	f.Add("10/h")
 	f.Fuzz(func(t *testing.T, text string) {

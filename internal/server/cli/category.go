@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -15,9 +16,9 @@ import (
 func (p *program) categoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "category",
-		Short: "Say what holds for an app's categories when they escalate",
-		Long: `Say in a data folder what holds for the categories of an app's notifications when they escalate: which of them nobody
-can refuse, and how often. A server that runs on it notices within a second.`,
+		Short: "Say what holds for an app's categories",
+		Long: `Say in a data folder what holds for the categories of an app's notifications: which of them nobody can refuse, how often
+they escalate, and how many campaigns reach one person. A server that runs on it notices within a second.`,
 		Args: subcommandOnly,
 		RunE: help,
 	}
@@ -53,16 +54,34 @@ func (p *program) categories() settings[*access.Registry, category] {
 			}
 			return list, nil
 		},
-		row: func(c *category) []string { return []string{c.name, fmt.Sprint(c.Critical), c.Limit.String()} },
+		row: func(c *category) []string {
+			return []string{c.name, fmt.Sprint(c.Critical), c.limits()}
+		},
 	}
 }
 
+// limits describes the limits on escalation steps and on campaigns.
+func (c *category) limits() string {
+	list := []string{}
+	if !c.Limit.IsZero() {
+		list = append(list, c.Limit.String())
+	}
+	if !c.Campaigns.IsZero() {
+		list = append(list, fmt.Sprintf("campaigns %s, %s", c.Campaigns, c.Excess))
+	}
+	return strings.Join(list, "; ")
+}
+
 func categoryInfo(name string, c preference.Category) map[string]any {
-	return map[string]any{"category": name, "critical": c.Critical, "escalate_limit": c.Limit.String()}
+	info := map[string]any{"category": name, "critical": c.Critical, "escalate_limit": c.Limit.String()}
+	if !c.Campaigns.IsZero() {
+		info["campaign_limit"], info["campaign_beyond"] = c.Campaigns.String(), c.Excess.String()
+	}
+	return info
 }
 
 func (p *program) categorySetCommand() *cobra.Command {
-	var appName, limit string
+	var appName, limit, campaigns, beyond string
 	var c preference.Category
 	cmd := &cobra.Command{
 		Use:   "set CATEGORY",
@@ -70,16 +89,24 @@ func (p *program) categorySetCommand() *cobra.Command {
 		Long: `Say what holds for a category, in place of what was said before. '*' is every category of which nothing is said, and what
 has none.`,
 		Example: `  godwit category set alarm --critical
-  godwit category set promo --escalate-limit 3/d`,
+  godwit category set promo --escalate-limit 3/d --campaign-limit 1/8h`,
 		Args: exactly("category"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if limit == "" && !c.Critical {
-				return withHint(usagef("nothing is said of %s", args[0]), "give --critical or --escalate-limit, or take back what was said with godwit category delete")
+			if limit == "" && campaigns == "" && !c.Critical {
+				return withHint(usagef("nothing is said of %s", args[0]), "give --critical, --escalate-limit or --campaign-limit, or take back what was said with godwit category delete")
 			}
 			if limit != "" {
 				if c.Limit, err = preference.ParseLimit(limit); err != nil {
 					return err
 				}
+			}
+			if campaigns != "" {
+				if c.Campaigns, err = preference.ParseCampaignLimit(campaigns); err != nil {
+					return err
+				}
+			}
+			if c.Excess, err = preference.ParseExcess(beyond); err != nil {
+				return err
 			}
 			return p.withCategories(cmd, appName, func(ctx context.Context, r *access.Registry, app string) error {
 				if err := r.SetCategory(ctx, app, args[0], c); err != nil {
@@ -95,6 +122,8 @@ has none.`,
 	}
 	cmd.Flags().BoolVar(&c.Critical, "critical", false, "preferences and quiet hours of recipients are not asked")
 	cmd.Flags().StringVar(&limit, "escalate-limit", "", "most steps beyond live that begin for a recipient, like 3/m, 10/h or 20/d")
+	cmd.Flags().StringVar(&campaigns, "campaign-limit", "", "most campaigns that reach one person, like 1/8h, 3/d or 5/7d")
+	cmd.Flags().StringVar(&beyond, "campaign-beyond", preference.Defer.String(), "what becomes of a campaign's message beyond the limit: defer (it is sent when the limit allows) or suppress")
 	p.categories().flags(cmd, &appName)
 	return cmd
 }

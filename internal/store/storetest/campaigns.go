@@ -44,6 +44,9 @@ func RunCampaigns(t *testing.T, open OpenCampaigns) {
 		"ADeliveryOutlivesItsEndpointAndSaysItHasLeft": leftEndpoint,
 		"AnErasedAppLeavesNothing":                     erasedAppLeavesNoCampaign,
 		"AppsNeverMeet":                                campaignsNeverMeet,
+		"ALimitCountsByPerson":                         countedByPerson,
+		"DeliveriesAreListedByPerson":                  reportedByPerson,
+		"OnlyStartedCampaignsCountForALimit":           startedSince,
 		"OwnersOfTwoAppsDoNotMeet":                     ownersNeverMeet,
 		"AppsWaitForAnOwnerAsLongAsThereIsSomething":   appsWait,
 	} {

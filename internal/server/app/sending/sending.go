@@ -44,7 +44,7 @@ func Start(g *ground.Ground, c *core.Core, channels *channel.Service) (*Sending,
 	}
 	s := &Sending{Channels: channels, Dispatch: out}
 	s.Campaigns = campaign.New(campaign.Config{
-		Store: g.Stores.Campaigns, Dispatch: out, Own: sends, Now: g.Stores.Clock, PublicURL: g.Settings.PublicURL, Templates: c.Templates, Tokens: tokens, Log: g.Log,
+		Store: g.Stores.Campaigns, Dispatch: out, Own: sends, Now: g.Stores.Clock, PublicURL: g.Settings.PublicURL, Categories: g.Access.Categories, Templates: c.Templates, Tokens: tokens, Log: g.Log,
 	})
 	g.Registry.MustRegister(s.Campaigns)
 	g.Steps.AddRun("campaigns", ground.StorePatience, s.Campaigns.Run)

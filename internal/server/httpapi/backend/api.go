@@ -74,6 +74,7 @@ type Campaigns interface {
 	RetryUnknown(ctx context.Context, app, id string) (n int64, err error)
 	Test(ctx context.Context, app, id string, endpoints []audience.ID) ([]campaign.Tested, error)
 	Preview(ctx context.Context, app, id string, p campaign.Person, ch push.Channel, endpoint *audience.ID) (*campaign.Preview, error)
+	ReportTo(ctx context.Context, app, id, recipient string) ([]campaign.Delivery, error)
 	Report(ctx context.Context, app, id string, only *campaign.Outcome, limit int, cursor int64) (list []campaign.Delivery, next int64, err error)
 	Days(ctx context.Context, app, id string, from, to time.Time) ([]campaign.Day, error)
 }

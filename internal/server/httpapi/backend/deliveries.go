@@ -8,6 +8,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -89,7 +90,7 @@ func notFormula(s string) string {
 
 // Deliveries is GET /v1/campaigns/{id}/deliveries: all of them, as NDJSON or CSV, read page by page as fast as the client reads the answer.
 func (a *API) Deliveries(c *call.Call) error {
-	q, err := c.Params("outcome", "format", "cursor", "limit")
+	q, err := c.Params("outcome", "format", "cursor", "limit", "to")
 	if err != nil {
 		return err
 	}
@@ -111,6 +112,7 @@ type report struct {
 	rc     *http.ResponseController
 	id     string
 	only   *campaign.Outcome
+	to     string // empty: everybody
 	csv    bool
 	cursor int64
 	left   int64 // that the client wants
@@ -124,6 +126,11 @@ func (r *report) parse(q url.Values) (err error) {
 			return notification.BadField("outcome", "%q is none of pending, accepted, failed, expired, suppressed, unknown, recalled", notification.Clip(name))
 		}
 		r.only = &o
+	}
+	if r.to = q.Get("to"); q.Has("to") {
+		if err := notification.CheckName("to", r.to); err != nil {
+			return err
+		}
 	}
 	switch format := q.Get("format"); format {
 	case "csv":
@@ -146,6 +153,11 @@ func (r *report) parse(q url.Values) (err error) {
 func (r *report) read() (page []campaign.Delivery, err error) {
 	ctx, cancel := context.WithTimeout(r.c.Ctx, call.Patience)
 	defer cancel()
+	if r.to != "" {
+		r.cursor = 0 // all are on one page
+		page, err = r.a.Campaigns.ReportTo(ctx, r.c.Key.App, r.id, r.to)
+		return slices.DeleteFunc(page, func(d campaign.Delivery) bool { return r.only != nil && d.Outcome != *r.only }), err
+	}
 	page, r.cursor, err = r.a.Campaigns.Report(ctx, r.c.Key.App, r.id, r.only, int(min(reportPage, r.left)), r.cursor)
 	return page, err
 }

@@ -23,10 +23,17 @@ type categoryJSON struct {
 	Category string  `json:"category"`
 	Critical bool    `json:"critical"`
 	Limit    *string `json:"escalate_limit"`
+
+	Campaigns string `json:"campaign_limit,omitempty"`
+	Excess    string `json:"campaign_beyond,omitempty"` // with campaign_limit
 }
 
 func viewCategory(name string, c preference.Category) categoryJSON {
-	return categoryJSON{Category: name, Critical: c.Critical, Limit: call.OrNull(c.Limit.String())}
+	v := categoryJSON{Category: name, Critical: c.Critical, Limit: call.OrNull(c.Limit.String())}
+	if !c.Campaigns.IsZero() {
+		v.Campaigns, v.Excess = c.Campaigns.String(), c.Excess.String()
+	}
+	return v
 }
 
 // categories returns the calls below /v1/categories. A PUT resets omitted settings to their defaults.
@@ -64,6 +71,14 @@ func decodeCategory(body []byte) (said preference.Category, err error) {
 		"critical": &said.Critical,
 		"escalate_limit": call.Text(func(_, text string) (err error) {
 			said.Limit, err = preference.ParseLimit(text)
+			return err
+		}),
+		"campaign_limit": call.Text(func(_, text string) (err error) {
+			said.Campaigns, err = preference.ParseCampaignLimit(text)
+			return err
+		}),
+		"campaign_beyond": call.Text(func(_, text string) (err error) {
+			said.Excess, err = preference.ParseExcess(text)
 			return err
 		}),
 	}.DecodeOrNull(body)

@@ -24,9 +24,44 @@ func (s *Store) Deliveries(ctx context.Context, num int64, only *campaign.Outcom
 	})
 }
 
+// gotQuery reads when campaigns reached persons.
+const gotQuery = `SELECT t.i, max(d.at) FROM unnest($1::bigint[], $2::text[]) WITH ORDINALITY AS t(number, recipient, i)
+	CROSS JOIN LATERAL (SELECT t.number UNION SELECT e.number FROM endpoint e WHERE e.app = $3 AND e.recipient = t.recipient AND e.recipient <> '') n(number)
+	JOIN delivery d ON d.endpoint = n.number AND d.campaign = ANY($4) AND d.outcome IN (1, 2, 6) AND d.at > $5
+	GROUP BY t.i, d.campaign ORDER BY 2 DESC`
+
+// Got implements campaign.Limits.
+func (s *Store) Got(ctx context.Context, app string, nums []int64, targets []campaign.Target, since time.Time) ([][]time.Time, error) {
+	rows, recipients := make([]int64, len(targets)), make([]string, len(targets))
+	for i := range targets {
+		rows[i], recipients[i] = targets[i].Row, targets[i].Recipient
+	}
+	got := make([][]time.Time, len(targets))
+	err := s.db.Each(ctx, "read deliveries", gotQuery, []any{rows, recipients, app, nums, millis.Of(since)}, func(rows pgx.Rows) error {
+		var i, at int64
+		err := rows.Scan(&i, &at)
+		if err == nil {
+			got[i-1] = append(got[i-1], millis.Time(at))
+		}
+		return err
+	})
+	return got, err
+}
+
 func reportQuery(where string) string {
 	return `SELECT d.endpoint, d.endpoint_id, d.channel, d.outcome, d.detail, d.attempts, d.flags, d.due, d.at, d.external, coalesce(e.recipient, '')
 		FROM delivery d LEFT JOIN endpoint e ON e.number = d.endpoint WHERE d.campaign = $1 AND d.endpoint > $2` + where + " ORDER BY d.endpoint LIMIT $3"
+}
+
+// DeliveriesTo implements campaign.Reports.
+func (s *Store) DeliveriesTo(ctx context.Context, app string, num int64, recipient string) (list []campaign.Delivery, err error) {
+	of := " AND d.endpoint IN (SELECT number FROM endpoint WHERE app = $4 AND recipient = $5 AND recipient <> '')"
+	err = s.db.Each(ctx, "read deliveries", reportQuery(of), []any{num, 0, campaign.ReportLooks, app, recipient}, func(rows pgx.Rows) error {
+		d, err := scanDelivery(rows)
+		list = append(list, d)
+		return err
+	})
+	return list, err
 }
 
 func scanDelivery(rows pgx.Rows) (d campaign.Delivery, err error) {

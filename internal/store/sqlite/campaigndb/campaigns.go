@@ -189,6 +189,18 @@ func (s *Store) Busy(ctx context.Context, app string) (list []*campaign.Campaign
 	return list, nil
 }
 
+// Since implements campaign.Limits.
+func (s *Store) Since(ctx context.Context, app string, since time.Time) (list []*campaign.Campaign, err error) {
+	err = s.db.ReadFor(ctx, app, func(conn *sqlite.Conn) error {
+		list, err = campaignsWhere(conn, "app = ? AND started_at > 0 AND (finished_at = 0 OR finished_at > ?) ORDER BY num", app, millis.Of(since))
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list campaigns: %w", known(err))
+	}
+	return list, nil
+}
+
 // Change implements campaign.Book.
 func (s *Store) Change(ctx context.Context, app, id string, change func(*campaign.Campaign) error) (c *campaign.Campaign, err error) {
 	var refused error

@@ -2,6 +2,7 @@ package campaigndb
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -31,13 +32,64 @@ func (s *Store) Deliveries(ctx context.Context, num int64, only *campaign.Outcom
 	})
 }
 
+// gotQuery reads when campaigns reached one person.
+const gotQuery = `SELECT max(at) FROM delivery WHERE campaign IN (SELECT value FROM json_each(?)) AND endpoint IN
+	(SELECT ? UNION SELECT number FROM endpoint WHERE app = ? AND recipient = ? AND recipient <> '')
+	AND outcome IN (1, 2, 6) AND at > ? GROUP BY campaign ORDER BY 1 DESC`
+
+// Got implements campaign.Limits.
+func (s *Store) Got(ctx context.Context, app string, nums []int64, targets []campaign.Target, since time.Time) ([][]time.Time, error) {
+	list, err := json.Marshal(nums)
+	if err != nil {
+		return nil, err
+	}
+	got := make([][]time.Time, len(targets))
+	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
+		for i := range targets {
+			got[i] = nil
+			args := []any{string(list), targets[i].Row, app, targets[i].Recipient, millis.Of(since)}
+			if err := sqlitedb.Each(c, gotQuery, args, func(row *sqlite.Stmt) error {
+				got[i] = append(got[i], millis.Time(row.ColumnInt64(0)))
+				return nil
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read deliveries: %w", known(err))
+	}
+	return got, nil
+}
+
 func reportQuery(where string) string {
 	table := "delivery d"
 	if where != "" {
 		table += " INDEXED BY delivery_ended" // SQLite does not choose this index by itself
 	}
+	return deliveryQuery(table, where)
+}
+
+func deliveryQuery(table, where string) string {
 	return `SELECT d.endpoint, d.endpoint_id, d.channel, d.outcome, d.detail, d.attempts, d.flags, d.due, d.at, d.external, coalesce(e.recipient, '')
 		FROM ` + table + ` LEFT JOIN endpoint e ON e.number = d.endpoint WHERE d.campaign = ? AND d.endpoint > ?` + where + " ORDER BY d.endpoint LIMIT ?"
+}
+
+// DeliveriesTo implements campaign.Reports.
+func (s *Store) DeliveriesTo(ctx context.Context, app string, num int64, recipient string) (list []campaign.Delivery, err error) {
+	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
+		list = nil
+		of := " AND d.endpoint IN (SELECT number FROM endpoint WHERE app = ? AND recipient = ? AND recipient <> '')"
+		return sqlitedb.Each(c, deliveryQuery("delivery d", of), []any{num, 0, app, recipient, campaign.ReportLooks}, func(row *sqlite.Stmt) error {
+			list = append(list, readDelivery(row))
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read deliveries: %w", known(err))
+	}
+	return list, nil
 }
 
 func readDelivery(row *sqlite.Stmt) campaign.Delivery {
