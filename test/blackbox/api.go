@@ -198,6 +198,7 @@ type Event struct {
 	Type    string
 	ID, To  string
 	Channel string
+	Detail  string
 
 	Reconciled bool
 }

@@ -83,6 +83,7 @@ func (r *run) Request(t *Target, now time.Time) push.Request {
 		Content: r.c.Spec.Render(person, t.Channel), Urgency: r.c.Spec.Urgency(), Collapse: r.c.Spec.Collapse,
 		ExpiresAt: r.expires(t, now),
 	}
+	pressAll(r.key, r.c, t.Row, &q.Content)
 	if r.c.Spec.Tracked() {
 		q.Track = trackToken(r.key, r.c.Num, t.Row, "")
 		if t.Channel == push.Telegram { // its links have no other way to report clicks

@@ -199,6 +199,7 @@ func (corrector) unable(sender push.Sender, ch push.Channel) string {
 func (r corrector) make(ctx, hard context.Context, sender push.Sender, t *Target) (failed, err error) {
 	sent := r.s.sent(r.c, t)
 	sent.Request.Content = r.c.Spec.Render(Person{Recipient: t.Recipient, Locale: t.Locale, Attributes: t.Attributes}, t.Channel)
+	pressAll(r.key, r.c, t.Row, &sent.Request.Content)
 	if r.c.Spec.Tracked() {
 		r.s.redirectAll(r.key, r.c.Num, t.Row, &sent.Request.Content)
 	}

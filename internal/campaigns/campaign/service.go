@@ -32,6 +32,7 @@ type Config struct {
 	Own lease.Func
 	// Categories returns an app's settings for its categories. nil: there are none.
 	Categories func(app string) map[string]preference.Category
+	Events     Events // nil: nothing is recorded
 	// Templates are the templates that campaigns may use. nil: there are none.
 	Templates Templates
 	Tokens    *sealed.Tokens // nil: use the secrets in Store

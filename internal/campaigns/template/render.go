@@ -69,7 +69,8 @@ func buttons(rows [][]push.TelegramLink, p Person, utm string) [][]push.Telegram
 	for i, row := range rows {
 		all[i] = make([]push.TelegramLink, len(row))
 		for j, b := range row {
-			all[i][j] = push.TelegramLink{Text: fill(b.Text, p, nil), URL: withUTM(link(b.URL, p), utm)}
+			b.Text, b.URL = fill(b.Text, p, nil), withUTM(link(b.URL, p), utm)
+			all[i][j] = b
 		}
 	}
 	return all

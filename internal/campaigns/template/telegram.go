@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/press"
 	"godwit.dev/godwit/internal/sending/push"
 )
 
@@ -102,12 +103,33 @@ func checkButtons(field string, rows [][]push.TelegramLink) error {
 			if err := checkTemplate(b.Text); err != nil {
 				return notification.BadField(at+".text", "%v", err)
 			}
+			if err := checkCallback(at, &b); err != nil {
+				return err
+			}
+			if b.Callback != "" {
+				continue
+			}
 			if err := checkButtonURL(b.URL); err != nil {
 				return notification.BadField(at+".url", "%v", err)
 			}
 		}
 	}
 	return nil
+}
+
+// checkCallback checks a button that reports that it was pressed.
+func checkCallback(at string, b *push.TelegramLink) error {
+	switch {
+	case b.Callback == "" && b.Ack:
+		return notification.BadField(at+".ack", "needs a callback: only a button that reports can acknowledge")
+	case b.Callback == "":
+		return nil
+	case b.URL != "":
+		return notification.BadField(at+".callback", "cannot stand beside url: a button does one of both")
+	case len(b.Callback) > press.MaxName:
+		return notification.BadField(at+".callback", "has %d bytes; at most %d are allowed", len(b.Callback), press.MaxName)
+	}
+	return notification.CheckName(at+".callback", b.Callback)
 }
 
 // checkButtonURL allows the URLs that Telegram opens: web addresses and its own links.

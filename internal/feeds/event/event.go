@@ -30,12 +30,14 @@ const (
 	StepWithdrawn Type = "step_withdrawn"
 	// Exhausted says that all steps have ended without an acknowledgement: the server tries no further step.
 	Exhausted Type = "exhausted"
+	// Pressed says that somebody pressed a button below a message; its name is the detail.
+	Pressed Type = "pressed"
 )
 
 // Types lists all event types, in the order of the public contract.
 var Types = []Type{
 	Stored, Delivered, Acked, Replied, Expired, Replaced, Recalled, Failed, Online, Offline,
-	StepAccepted, StepFailed, StepUnknown, StepWithdrawn, Exhausted,
+	StepAccepted, StepFailed, StepUnknown, StepWithdrawn, Exhausted, Pressed,
 }
 
 // FromMailbox reports whether an event of this type can be recreated from the mailbox's record of its notification.

@@ -82,6 +82,11 @@ func (s *Service) answered(ctx context.Context, app string, answers []Answer, no
 	if err != nil {
 		return 0, err
 	}
+	return s.settle(ctx, app, answers, sends, now)
+}
+
+// settle acknowledges the copies of answered sends.
+func (s *Service) settle(ctx context.Context, app string, answers []Answer, sends []Send, now time.Time) (n int, err error) {
 	var acks []mailbox.CopyAck
 	var refs []mailbox.Ref
 	var channels []push.Channel

@@ -138,6 +138,7 @@ func (s *backlog) Request(d *dispatch.Delivery, _ time.Time) push.Request {
 	s.mu.Unlock()
 	q := request(s.place.App, due.ID, due.Note, due.Options.To, d, due.ExpiresAt)
 	q.Content = s.content(n, d)
+	pressAll(key, due.ID, &q.Content)
 	q.Collapse, q.Urgency = n.CollapseKey, urgency(n.Priority)
 	q.AckToken = ackToken(key, due.ID, due.Options, due.ExpiresAt)
 	if due.Options.Shown {

@@ -28,10 +28,12 @@ type TelegramMedia struct {
 	Media string `json:"media"` // a URL or file id
 }
 
-// TelegramLink is a button that opens a URL.
+// TelegramLink is a button that opens a URL, or reports that somebody pressed it.
 type TelegramLink struct {
-	Text string `json:"text"`
-	URL  string `json:"url"`
+	Text     string `json:"text"`
+	URL      string `json:"url,omitempty"`
+	Callback string `json:"callback,omitempty"` // the button's name in the report; in a message to send: the data that Telegram returns
+	Ack      bool   `json:"ack,omitempty"`      // the report acknowledges the notification
 }
 
 // TelegramMedium is a kind of media of which a message has one at most.

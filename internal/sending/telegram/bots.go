@@ -22,9 +22,13 @@ type Bots struct {
 	running  map[string]*listener // by app
 }
 
-// NewBots makes bots whose chats are endpoints. owns decides which server listens for an app; nil: there is only this server.
-func NewBots(channels *channel.Service, endpoints *endpoint.Service, owns lease.Func, log *slog.Logger) *Bots {
-	return &Bots{channels: channels, audience: botAudience{endpoints}, own: owns, log: log, running: make(map[string]*listener)}
+// PressFunc records that somebody pressed a button with this data.
+type PressFunc func(ctx context.Context, app, data string) error
+
+// NewBots makes bots whose chats are endpoints, and whose buttons report to press. owns decides which server listens for an app; nil: there
+// is only this server.
+func NewBots(channels *channel.Service, endpoints *endpoint.Service, press PressFunc, owns lease.Func, log *slog.Logger) *Bots {
+	return &Bots{channels: channels, audience: botAudience{endpoints, press}, own: owns, log: log, running: make(map[string]*listener)}
 }
 
 type listener struct {
@@ -122,8 +126,24 @@ func (o ownAudience) Leave(ctx context.Context, app string, address json.RawMess
 	return o.Audience.Leave(ctx, app, address, reason)
 }
 
+// Press implements Audience.
+func (o ownAudience) Press(ctx context.Context, app, data string) error {
+	if o.lost(ctx) {
+		return errLost
+	}
+	return o.Audience.Press(ctx, app, data)
+}
+
 // botAudience stores the chats of bots as endpoints.
-type botAudience struct{ endpoints *endpoint.Service }
+type botAudience struct {
+	endpoints *endpoint.Service
+	press     PressFunc
+}
+
+// Press implements Audience.
+func (k botAudience) Press(ctx context.Context, app, data string) error {
+	return k.press(ctx, app, data)
+}
 
 // Join implements Audience.
 func (k botAudience) Join(ctx context.Context, app string, c Chat) error {

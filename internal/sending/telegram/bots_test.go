@@ -65,7 +65,7 @@ func (b *bots) listens() {
 
 // of are a server's listeners.
 func (b *bots) of(owns lease.Func) *Bots {
-	return NewBots(b.channels, endpoint.New(endpoint.Config{Store: b.store, Now: time.Now}), owns, slog.New(slog.DiscardHandler))
+	return NewBots(b.channels, endpoint.New(endpoint.Config{Store: b.store, Now: time.Now}), nil, owns, slog.New(slog.DiscardHandler))
 }
 
 func (b *bots) run(listeners *Bots) (stop func()) {

@@ -44,7 +44,23 @@ type linkPreview struct {
 }
 
 type keyboard struct {
-	Rows [][]push.TelegramLink `json:"inline_keyboard"`
+	Rows [][]button `json:"inline_keyboard"`
+}
+
+type button struct {
+	Text string `json:"text"`
+	URL  string `json:"url,omitempty"`
+	Data string `json:"callback_data,omitempty"`
+}
+
+func keyboardOf(rows [][]push.TelegramLink) *keyboard {
+	k := &keyboard{Rows: make([][]button, len(rows))}
+	for i, row := range rows {
+		for _, b := range row {
+			k.Rows[i] = append(k.Rows[i], button{Text: b.Text, URL: b.URL, Data: b.Callback})
+		}
+	}
+	return k
 }
 
 // Methods that send a message without one single medium with a caption.
@@ -84,7 +100,7 @@ func compose(c *push.Content) (method string, m *message, err error) {
 		return "", nil, err
 	}
 	if len(c.Telegram.Buttons) > 0 {
-		m.Markup = &keyboard{c.Telegram.Buttons}
+		m.Markup = keyboardOf(c.Telegram.Buttons)
 	}
 	most := maxCaption
 	switch method {

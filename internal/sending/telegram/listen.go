@@ -22,8 +22,10 @@ type Chat struct {
 	Start   string          // text after /start: the parameter of a deep link
 }
 
-// Audience stores the subscribed chats. Both methods may be called again for the same chat.
+// Audience stores what people say to the bot. Its methods may be called again for the same update.
 type Audience interface {
+	// Press records that somebody pressed a button with this data. Data of other origin is ignored.
+	Press(ctx context.Context, app, data string) error
 	// Join registers a chat, or enables it again.
 	Join(ctx context.Context, app string, c Chat) error
 	// Leave disables a chat, if it exists.
@@ -55,6 +57,10 @@ type update struct {
 		} `json:"from"`
 		Text string `json:"text"`
 	} `json:"message"`
+	Callback *struct {
+		ID   string `json:"id"`
+		Data string `json:"data"`
+	} `json:"callback_query"`
 	Member *struct {
 		Chat struct {
 			ID int64 `json:"id"`
@@ -106,7 +112,7 @@ func (s *Sender) Listen(ctx context.Context, app string, audience Audience, log 
 
 func (s *Sender) updates(ctx context.Context, client *http.Client, offset int64) (list []update, err error) {
 	_, err = s.call(ctx, client, "getUpdates", map[string]any{
-		"offset": offset, "timeout": int(pollFor / time.Second), "allowed_updates": []string{"message", "my_chat_member"}, "limit": pollMost,
+		"offset": offset, "timeout": int(pollFor / time.Second), "allowed_updates": []string{"message", "my_chat_member", "callback_query"}, "limit": pollMost,
 	}, &list)
 	return list, err
 }
@@ -164,8 +170,19 @@ func (s *Sender) handle(ctx context.Context, app string, audience Audience, u *u
 		case "/stop":
 			return audience.Leave(ctx, app, chat, "said /stop")
 		}
+	case u.Callback != nil:
+		if err := audience.Press(ctx, app, u.Callback.Data); err != nil {
+			return err
+		}
+		s.answer(ctx, u.Callback.ID)
 	case u.Member != nil && (u.Member.New.Status == "kicked" || u.Member.New.Status == "left"):
 		return audience.Leave(ctx, app, address(u.Member.Chat.ID), "blocked or removed the bot")
 	}
 	return nil
+}
+
+// answer ends the progress bar that Telegram shows on a pressed button until the bot answers. What it reports is stored already, and Telegram
+// takes no answer after some seconds, so a failure is no reason to handle the press again.
+func (s *Sender) answer(ctx context.Context, query string) {
+	_, _ = s.call(ctx, s.cfg.Client, "answerCallbackQuery", map[string]string{"callback_query_id": query}, nil)
 }

@@ -367,6 +367,10 @@ func (c *crowd) Join(_ context.Context, app string, chat telegram.Chat) error {
 	return c.note(strings.TrimSpace(fmt.Sprintf("%s join %s %s %s %s", app, chat.Address, chat.Name, chat.Locale, chat.Start)))
 }
 
+func (c *crowd) Press(_ context.Context, app, data string) error {
+	return c.note(app + " press " + data)
+}
+
 func (c *crowd) Leave(_ context.Context, app string, address json.RawMessage, reason string) error {
 	return c.note(fmt.Sprintf("%s leave %s %s", app, address, reason))
 }

@@ -139,7 +139,7 @@ var labels = map[string]string{
 	"quiet_timezone": "Time zone of quiet hours", "quiet_fallback": "Time zone of whom none is known", "parse_mode": "Title and text are",
 	"media": "Beside the text", "media_url": "Its URL, or the id of a file", "album": "Album", "silent": "No sound", "no_preview": "No preview of links",
 	"require_interaction": "Stays until it is closed", "track": "Count views and clicks",
-	"button-text": "Label", "button-url": "Opens", "button-beside": "Beside the one before",
+	"button-text": "Label", "button-url": "Opens", "button-callback": "Or reports as", "button-ack": "Acknowledges the notification", "button-beside": "Beside the one before",
 	"action-title": "Label", "action-url": "Opens", "action-icon": "Icon", "action-action": "Name for your page's script",
 	"locale-tag": "Language", "locale-title": "Title", "locale-body": "Text", "locale-icon": "Icon", "locale-image": "Picture", "locale-url": "Link",
 	"locale-data": "Data (JSON)", "to": "To", "ack": "Done when", "step": "Steps", "step-channel": "Channel", "step-after": "After",

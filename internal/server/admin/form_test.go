@@ -199,12 +199,15 @@ func TestTheFormGrowsWithoutAScript(t *testing.T) {
 	form.Set("button-1-text", "Beside")
 	form.Set("button-1-url", "https://example.org/2")
 	form.Set("button-1-beside", "on")
+	form.Set("button-2-text", "Yes")
+	form.Set("button-2-callback", "yes")
+	form.Set("button-2-ack", "on")
 	_, page = b.post("/ui/campaigns/preview", form)
 	wants(t, page, "<!doctype html>", `class="bubble"`, "Hello")
 	id := b.create(formOf(t, page))
 	c, err := w.store.Get(t.Context(), "shop", id)
 	must(t, err)
-	if rows := c.Spec.Content.Telegram.Buttons; len(rows) != 1 || len(rows[0]) != 2 || rows[0][1].Text != "Beside" {
+	if rows := c.Spec.Content.Telegram.Buttons; len(rows) != 2 || rows[1][0] != (push.TelegramLink{Text: "Yes", Callback: "yes", Ack: true}) || len(rows[0]) != 2 || rows[0][1].Text != "Beside" {
 		t.Errorf("its buttons are %v", rows)
 	}
 	_, page = b.post("/ui/campaigns/"+id+"/test", url.Values{"to": {"nobody"}})

@@ -18,7 +18,7 @@ const mostLines = 100
 // lists holds the fields of each list's lines. A field is named like button-0-text. A language has lists of buttons of its own:
 // locale-0-button-0-text.
 var lists = map[string][]string{
-	"button": {"text", "url", "beside"},
+	"button": {"text", "url", "callback", "ack", "beside"},
 	"action": {"title", "url", "icon", "action"},
 	"step":   {"channel", "after"},
 	"locale": {"tag", "title", "body", "icon", "image", "url", "data"},
@@ -88,6 +88,8 @@ func buttonValues(v url.Values, list string, rows [][]push.TelegramLink) {
 		for i, b := range row {
 			v.Set(lineField(list, n, "text"), b.Text)
 			v.Set(lineField(list, n, "url"), b.URL)
+			v.Set(lineField(list, n, "callback"), b.Callback)
+			tick(v, lineField(list, n, "ack"), b.Ack)
 			tick(v, lineField(list, n, "beside"), i > 0)
 			n++
 		}
@@ -124,7 +126,7 @@ func compact(v url.Values) (moved func(name string) string) {
 	taken := make(map[string][]int) // the numbers of each list's lines that are not empty
 	for name, values := range v {
 		list, n, field, ok := listed(name)
-		if !ok || field == "beside" || len(values) == 0 || strings.TrimSpace(values[0]) == "" {
+		if !ok || field == "beside" || field == "ack" || len(values) == 0 || strings.TrimSpace(values[0]) == "" {
 			continue
 		}
 		taken[list] = append(taken[list], n)

@@ -57,6 +57,13 @@ func (b *bubble) telegram(t *push.TelegramContent) {
 	if t.Sticker != "" {
 		b.Title, b.Body, b.URL = "", "", ""
 	}
+	for i, row := range b.Buttons {
+		for j, pressed := range row {
+			if pressed.Callback != "" {
+				b.Buttons[i][j].URL = "reports " + pressed.Callback
+			}
+		}
+	}
 	b.note(len(t.Album) > 0, fmt.Sprintf("an album of %d", len(t.Album)))
 	b.note(t.ParseMode != "", "title and text are "+t.ParseMode)
 	b.note(t.Silent, "no sound")

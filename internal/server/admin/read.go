@@ -193,6 +193,7 @@ func (f *reading) album() (parts []push.TelegramMedia) {
 func (f *reading) readButtons(list string) (rows [][]push.TelegramLink) {
 	for n := range f.filled(list) {
 		b := push.TelegramLink{Text: f.text(lineField(list, n, "text")), URL: f.text(lineField(list, n, "url"))}
+		b.Callback, b.Ack = f.text(lineField(list, n, "callback")), f.Values.Has(lineField(list, n, "ack"))
 		if !f.Values.Has(lineField(list, n, "beside")) || len(rows) == 0 {
 			rows = append(rows, nil)
 		}

@@ -43,7 +43,7 @@ func (f *campaignFlags) says(s *pflag.FlagSet) {
 	s.StringVar(&f.body, "body", "", "text of the message")
 	s.StringVar(&f.url, "link", "", "URL that a click opens")
 	s.StringVar(&f.parseMode, "parse-mode", "", "Telegram: the texts are HTML, MarkdownV2 or Markdown")
-	s.StringArrayVar(&f.buttons, "button", nil, "Telegram: a button below the message, TEXT=URL (repeatable)")
+	s.StringArrayVar(&f.buttons, "button", nil, "Telegram: a button below the message, TEXT=URL, or TEXT=callback:NAME for one that reports (repeatable)")
 	s.BoolVar(&f.noPreview, "no-preview", false, "Telegram: no preview of links")
 }
 

@@ -27,7 +27,11 @@ func (f *campaignFlags) telegram(content map[string]any) error {
 		if !ok {
 			return usagef("--button %s: write it like 'Read on=https://example.org/news'", b)
 		}
-		rows = append(rows, []any{map[string]string{"text": strings.TrimSpace(text), "url": strings.TrimSpace(link)}})
+		field, does := "url", strings.TrimSpace(link)
+		if name, reports := strings.CutPrefix(does, "callback:"); reports {
+			field, does = "callback", name
+		}
+		rows = append(rows, []any{map[string]string{"text": strings.TrimSpace(text), field: does}})
 	}
 	var album []any
 	for _, part := range f.album {

@@ -91,6 +91,7 @@ type Server struct {
 	edits    []time.Time // and of its edits
 	flooded  int         // 429 given
 	requests int
+	answered []string // ids of callback queries
 	updates  []json.RawMessage
 	firstUpd int64
 	news     chan struct{}
@@ -173,6 +174,46 @@ func (s *Server) SayInTopic(chat, thread int64, text string) {
 		chat, thread, text))
 }
 
+// Press makes a user press the button with a text below a message, which causes an update of the kind callback_query, as a client that is
+// not Telegram's own may do with other data. It returns the query's id.
+func (s *Server) Press(message int64, text string, forge func(data string) string) (query string) {
+	s.mu.Lock()
+	m := s.messages[message-1]
+	chat, markup := m.Chat, m.Buttons
+	s.mu.Unlock()
+	var keyboard struct {
+		Rows [][]struct {
+			Text string `json:"text"`
+			Data string `json:"callback_data"`
+		} `json:"inline_keyboard"`
+	}
+	_ = json.Unmarshal([]byte(markup), &keyboard) // without buttons nothing is found below
+	for _, row := range keyboard.Rows {
+		for _, b := range row {
+			if b.Text != text {
+				continue
+			}
+			if len(b.Data) > 64 {
+				panic("Telegram carries 64 bytes: " + b.Data)
+			}
+			if forge != nil {
+				b.Data = forge(b.Data)
+			}
+			query = fmt.Sprintf("query-%d-%s", message, text)
+			s.update(fmt.Sprintf(`"callback_query":{"id":%q,"from":{"id":%d,"is_bot":false,"first_name":"A"},"message":{"message_id":%d,"date":1,"chat":{"id":%d,"type":"private"},"reply_markup":%s},"chat_instance":"1","data":%q}`,
+				query, chat, message, chat, markup, b.Data))
+		}
+	}
+	return query
+}
+
+// Answered returns the ids of the callback queries that the bot has answered.
+func (s *Server) Answered() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append([]string{}, s.answered...)
+}
+
 // Member sends an update that the bot's status in a chat has changed: member, kicked, left.
 func (s *Server) Member(chat int64, status string) {
 	s.update(fmt.Sprintf(`"my_chat_member":{"chat":{"id":%d,"type":"private"},"from":{"id":%d},"date":1,"new_chat_member":{"status":%q}}`, chat, chat, status))
@@ -218,6 +259,7 @@ type call struct {
 	} `json:"link_preview_options"`
 	ParseMode  string  `json:"parse_mode"`
 	Silent     bool    `json:"disable_notification"`
+	CallbackID string  `json:"callback_query_id"`
 	MessageIDs []int64 `json:"message_ids"`
 	Offset     int64   `json:"offset"`
 	Timeout    int     `json:"timeout"`
@@ -247,6 +289,11 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		s.edit(w, r, method, &c)
 	case "deleteMessages":
 		s.delete(w, &c)
+	case "answerCallbackQuery":
+		s.mu.Lock()
+		s.answered = append(s.answered, c.CallbackID)
+		s.mu.Unlock()
+		result(w, "true")
 	case "getUpdates":
 		s.poll(w, r, &c)
 	default:

@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/dispatch"
+	"godwit.dev/godwit/internal/sending/press"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/sending/sealed"
 	"godwit.dev/godwit/internal/sending/telegram"
@@ -44,7 +45,7 @@ func Start(g *ground.Ground, c *core.Core, channels *channel.Service) (*Sending,
 	}
 	s := &Sending{Channels: channels, Dispatch: out}
 	s.Campaigns = campaign.New(campaign.Config{
-		Store: g.Stores.Campaigns, Dispatch: out, Own: sends, Now: g.Stores.Clock, PublicURL: g.Settings.PublicURL, Categories: g.Access.Categories, Templates: c.Templates, Tokens: tokens, Log: g.Log,
+		Store: g.Stores.Campaigns, Dispatch: out, Own: sends, Now: g.Stores.Clock, PublicURL: g.Settings.PublicURL, Categories: g.Access.Categories, Events: g.Stores.Events, Templates: c.Templates, Tokens: tokens, Log: g.Log,
 	})
 	g.Registry.MustRegister(s.Campaigns)
 	g.Steps.AddRun("campaigns", ground.StorePatience, s.Campaigns.Run)
@@ -54,8 +55,24 @@ func Start(g *ground.Ground, c *core.Core, channels *channel.Service) (*Sending,
 		Store: g.Stores.Endpoints, Now: g.Stores.Clock, AllowPrivateURLs: g.Settings.AllowPrivateURLs, Created: greeter.Greet, Deleted: g.Eraser.Deleted,
 	})
 	s.Escalations = startEscalations(g, c, s, tokens, sends)
-	g.Steps.AddRun("bots", ground.StorePatience, telegram.NewBots(channels, s.Endpoints, g.Own("bots"), g.Log).Run)
+	g.Steps.AddRun("bots", ground.StorePatience, telegram.NewBots(channels, s.Endpoints, s.press(tokens), g.Own("bots"), g.Log).Run)
 	return s, nil
+}
+
+// press returns the function that hands a pressed button to the service that sent its message.
+func (s *Sending) press(tokens *sealed.Tokens) telegram.PressFunc {
+	return func(ctx context.Context, app, data string) error {
+		kind, message, button, err := press.Open(ctx, tokens, app, data)
+		switch {
+		case errors.Is(err, sealed.ErrBad):
+			return nil // a button of another program with this bot, or forged
+		case err != nil:
+			return err
+		case kind == press.Campaign:
+			return s.Campaigns.Press(ctx, app, message, button)
+		}
+		return s.Escalations.Press(ctx, app, message, button, kind == press.Acknowledging)
+	}
 }
 
 // startDispatch starts the dispatcher, which paces and makes the sending attempts of all services.
