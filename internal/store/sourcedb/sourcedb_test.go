@@ -24,7 +24,7 @@ func check(t *testing.T, cfg store.Config) {
 			t.Error(err)
 		}
 	}()
-	storetest.SourceRecords(t, s)
+	storetest.SourceRecords(t, s.SourceRecords, s.EraseApp)
 }
 
 func TestRecordsOfSourcesInFiles(t *testing.T) { check(t, store.Config{}) }

@@ -1,19 +1,18 @@
 package storetest
 
 import (
+	"context"
 	"fmt"
 	"testing"
 	"time"
 
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
-	"godwit.dev/godwit/internal/store"
 )
 
-// SourceRecords checks what sources keep beside their settings, in stores that are empty.
-func SourceRecords(t *testing.T, s *store.Stores) {
+// SourceRecords checks what sources keep beside their settings, in stores that are empty. eraseApp deletes all data of an app.
+func SourceRecords(t *testing.T, r source.Records, eraseApp func(ctx context.Context, app string) error) {
 	t.Helper()
-	r := s.SourceRecords
 	mine, other := setting.Place{App: "shop", Name: "orders"}, setting.Place{App: "bank", Name: "orders"}
 	ok := func(err error) {
 		t.Helper()
@@ -62,7 +61,7 @@ func SourceRecords(t *testing.T, s *store.Stores) {
 	position(mine, "")
 	page(other, 0, 10, "other", 1)
 	position(other, "3")
-	ok(s.EraseApp(t.Context(), "bank"))
+	ok(eraseApp(t.Context(), "bank"))
 	page(other, 0, 10, "", 0)
 	position(other, "")
 }
