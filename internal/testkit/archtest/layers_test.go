@@ -46,6 +46,7 @@ var places = map[string]layer{
 	"internal/cluster/lease":         domain, // leaf: work that one server does at a time
 	"internal/campaigns/quiet":       domain,
 	"internal/sending/sealed":        domain,     // leaf: tokens that come back
+	"internal/sending/press":         domain,     // leaf: the data of buttons that report
 	"internal/notify/encoded":        domain,     // leaf: encodings made once
 	"internal/gateway/httphead":      domain,     // leaf: headers that others write
 	"internal/campaigns/textfile":    capability, // leaf: encodings of files
