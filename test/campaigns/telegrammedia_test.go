@@ -1,11 +1,15 @@
 package campaigns
 
 import (
+	"bytes"
+	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/sending/sendertest/botserver"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -63,5 +67,64 @@ func TestAStickerIsAMessageOfItsOwn(t *testing.T) {
 	spec["audience"] = map[string]any{}
 	if err := w.try(http.MethodPost, "/v1/campaigns", spec, nil); err == nil || !strings.Contains(err.Error(), "telegram alone") {
 		t.Errorf("nothing but a sticker for all channels: %v", err)
+	}
+}
+
+func TestAFileIsUploadedOnceForAllChats(t *testing.T) {
+	t.Parallel()
+	w, telegram, ids := bot(t, *several, 3)
+	upload := func(kind string, size int) (status int, answer struct {
+		OK     bool   `json:"ok"`
+		FileID string `json:"file_id"`
+		Detail string
+	},
+	) {
+		query := url.Values{"type": {kind}, "name": {"menu.pdf"}, "address": {`{"chat_id":5}`}}
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, w.server.URL("/v1/channels/telegram/files?"+query.Encode()), bytes.NewReader(make([]byte, size)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Authorization", "Bearer dev")
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, answer
+	}
+	status, file := upload("document", 3<<20)
+	if status != http.StatusOK || !file.OK || file.FileID == "" {
+		t.Fatalf("%d %+v", status, file)
+	}
+	if c := w.ended(w.start(telegramMessage(map[string]any{"document": file.FileID})), "completed", time.Minute); c.Counts["accepted"] != len(ids) {
+		t.Errorf("%v", c.Counts)
+	}
+	uploads := 0
+	for _, m := range telegram.Messages() {
+		if m.Media != file.FileID {
+			t.Errorf("%+v", m)
+		}
+		if m.Uploaded {
+			uploads++
+		}
+		if m.Uploaded != m.Deleted {
+			t.Errorf("of the upload only the file may stay: %+v", m)
+		}
+	}
+	if uploads != 1 {
+		t.Errorf("uploaded %d times", uploads)
+	}
+	if status, _ := upload("photo", 10<<20+1); status != http.StatusRequestEntityTooLarge {
+		t.Errorf("a photo above 10 MB: %d", status)
+	}
+	if status, _ := upload("hologram", 1); status != http.StatusBadRequest {
+		t.Errorf("an unknown kind: %d", status)
+	}
+	telegram.Put(5, botserver.Blocked)
+	if status, file := upload("document", 1); status != http.StatusOK || file.OK || !strings.Contains(file.Detail, "blocked") {
+		t.Errorf("a chat that blocked the bot: %d %+v", status, file)
 	}
 }

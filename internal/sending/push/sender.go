@@ -3,6 +3,7 @@ package push
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"time"
 )
 
@@ -54,6 +55,22 @@ type Pacer interface {
 type Weigher interface {
 	// Weight returns as how many messages a content counts; at least 1.
 	Weight(c *Content) int
+}
+
+// File is a file on its way to a provider.
+type File struct {
+	Type string // as the channel names it: photo
+	Name string
+	Size int64 // in bytes
+	Body io.Reader
+}
+
+// Uploader is implemented by senders whose provider keeps files, which messages then name.
+type Uploader interface {
+	// MaxFile returns the largest size of a file of a type, in bytes; 0: there is no such type.
+	MaxFile(kind string) int64
+	// Upload gives the provider a file, for which it needs an address, and returns the file's id.
+	Upload(ctx context.Context, address json.RawMessage, f *File) (id string, err error)
 }
 
 // Checker is implemented by senders that can try the credentials without sending anything.

@@ -70,6 +70,9 @@ const (
 	sendSticker = "sendSticker"
 )
 
+// mediaMethods send the kinds of media, in the order of push.TelegramMediums.
+var mediaMethods = [...]string{"sendPhoto", "sendVideo", "sendAnimation", "sendAudio", "sendDocument", sendSticker}
+
 // withMedia adds the message's media and returns the method that sends it.
 func (m *message) withMedia(t *push.TelegramContent) (method string, err error) {
 	method = sendText
@@ -80,7 +83,7 @@ func (m *message) withMedia(t *push.TelegramContent) (method string, err error) 
 		}
 	}
 	into := []*string{&m.Photo, &m.Video, &m.Animation, &m.Audio, &m.Document, &m.Sticker}
-	for i, by := range []string{"sendPhoto", "sendVideo", "sendAnimation", "sendAudio", "sendDocument", sendSticker} {
+	for i, by := range mediaMethods {
 		media := *push.TelegramMediums[i].Of(t)
 		if media == "" {
 			continue

@@ -10,7 +10,6 @@ import (
 	"time"
 	"unicode"
 
-	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/sending/push"
 )
 
@@ -75,11 +74,8 @@ type update struct {
 // after the audience has handled it, so no update is lost, but one may arrive twice. A bot can have only one listener, and none while a
 // webhook is set for it.
 func (s *Sender) Listen(ctx context.Context, app string, audience Audience, log *slog.Logger) error {
-	client := urlguard.Client(urlguard.Options{Reach: s.cfg.reach(), Timeout: pollFor + pollSlack})
+	client := s.patient(pollFor + pollSlack)
 	defer client.CloseIdleConnections()
-	if t, ok := s.cfg.Client.Transport.(*http.Transport); ok {
-		client.Transport.(*http.Transport).TLSClientConfig = t.TLSClientConfig
-	}
 	offset, wait := int64(0), retryFirst
 	for ctx.Err() == nil {
 		list, err := s.updates(ctx, client, offset)

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"regexp"
@@ -135,11 +136,17 @@ func (s *Sender) call(ctx context.Context, client *http.Client, method string, p
 	if err != nil {
 		return 0, &push.PermanentError{Reason: "the message cannot be encoded"}
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base.JoinPath(method).String(), bytes.NewReader(body))
+	return s.exchange(ctx, client, method, bytes.NewReader(body), int64(len(body)), "application/json", into)
+}
+
+// exchange is call with an encoded body, which it reads once.
+func (s *Sender) exchange(ctx context.Context, client *http.Client, method string, body io.Reader, size int64, kind string, into any) (moved int64, err error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.base.JoinPath(method).String(), body)
 	if err != nil {
 		return 0, &push.ConfigError{Scope: s.scope, Reason: "telegram: base_url makes no valid URL"}
 	}
-	req.Header.Set("Content-Type", "application/json")
+	req.ContentLength = size
+	req.Header.Set("Content-Type", kind)
 	a, err := provider.DoUpTo(client, req, "telegram", s.scope, maxAnswer)
 	if err != nil {
 		return 0, err
@@ -178,6 +185,9 @@ func (s *Sender) byStatus(a *provider.Answer) error {
 	return err
 }
 
+// partFailed is in the description if one message of an album failed. Telegram may have sent the other messages.
+const partFailed = "failed to send message #"
+
 // gone lists the beginnings of Telegram's descriptions, after "Forbidden: ", for chats that the bot has lost.
 var gone = []string{
 	"bot was blocked", "user is deactivated", "bot was kicked", "bot is not a member", "bot can't initiate conversation",
@@ -201,6 +211,9 @@ func (s *Sender) judge(a *provider.Answer, r *response) error {
 	case http.StatusBadRequest:
 		if strings.HasPrefix(r.Description, unchanged) {
 			return nil
+		}
+		if strings.Contains(r.Description, partFailed) {
+			return &push.UnknownError{Reason: said + ": other parts of the album may have arrived"}
 		}
 	case http.StatusConflict:
 		return &push.ObjectionError{Scope: s.scope, Reason: said, Shared: push.Host}

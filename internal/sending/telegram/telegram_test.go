@@ -2,6 +2,7 @@ package telegram_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -150,6 +151,38 @@ func TestEveryKindOfMediaHasItsMethod(t *testing.T) {
 	}
 }
 
+func TestAFileIsUploadedOnceAndNamedByItsID(t *testing.T) {
+	server, s := start(t, botserver.Options{})
+	for _, m := range push.TelegramMediums {
+		body := "bytes of a " + m.Name
+		upload := func(address string) (string, error) {
+			return s.Upload(t.Context(), json.RawMessage(address), &push.File{Type: m.Name, Name: "招聘 menu.pdf", Size: int64(len(body)), Body: strings.NewReader(body + "what follows")})
+		}
+		id, err := upload(`{"chat_id":7}`)
+		if err != nil {
+			t.Errorf("%s: %v", m.Name, err)
+			continue
+		}
+		all := server.Messages()
+		last := all[len(all)-1]
+		if sum := fmt.Sprintf("%x", sha256.Sum256([]byte(body)))[:16]; last.Media != id || !strings.Contains(id, "招聘 menu.pdf") || !strings.HasSuffix(id, sum) || !last.Uploaded || !last.Silent || !last.Deleted {
+			t.Errorf("%s: %q, %+v", m.Name, id, last)
+		}
+		var c push.TelegramContent
+		*m.Of(&c) = id
+		if _, err := send(t, s, "8", push.Content{Title: "T", Telegram: c}); err != nil {
+			t.Error(err)
+		}
+		server.Put(9, botserver.Blocked)
+		if _, err := upload(`{"chat_id":9}`); push.Outcome(err) != "gone" {
+			t.Errorf("to a chat that blocked the bot: %v", err)
+		}
+	}
+	if s.MaxFile("photo") != 10<<20 || s.MaxFile("document") != 50<<20 || s.MaxFile("hologram") != 0 {
+		t.Error("the limits are not Telegram's")
+	}
+}
+
 func TestAStickerIsSentWithoutText(t *testing.T) {
 	server, s := start(t, botserver.Options{})
 	receipt, err := send(t, s, "7", push.Content{Title: "T", Telegram: push.TelegramContent{ParseMode: "HTML", Sticker: "f", Buttons: link("Open")}})
@@ -196,6 +229,15 @@ func TestAnAlbumIsCorrectedAndDeletedWhole(t *testing.T) {
 		if !m.Deleted {
 			t.Errorf("message %d of the album stays", m.ID)
 		}
+	}
+}
+
+func TestAnAlbumOfWhichAPartFailedIsNotSentAgain(t *testing.T) {
+	server, s := start(t, botserver.Options{})
+	server.Break(botserver.Part, 1)
+	c := push.Content{Title: "A", Telegram: push.TelegramContent{Album: []push.TelegramMedia{{Type: "photo", Media: "p"}, {Type: "photo", Media: "q"}}}}
+	if _, err := send(t, s, "7", c); sendertest.OutcomeOf(err) != sendertest.Unknown || !strings.Contains(err.Error(), "retry after 8") {
+		t.Errorf("%v, and the chat has %d messages", err, len(server.Messages()))
 	}
 }
 

@@ -81,7 +81,7 @@ type campaignFlags struct {
 	priority, collapse, key                                      string
 	parseMode, photo, video, animation, audio, document, sticker string
 	album                                                        []string
-	template                                                     string
+	template, category                                           string
 	channels, recipients, tagsAny, tagsAll, buttons, vars        []string
 	silent, noPreview, noTrack, start, detach                    bool
 }
@@ -155,6 +155,7 @@ func (f *campaignFlags) spec(stdin io.Reader) (map[string]any, error) {
 		{spec, "template", f.template},
 		{content, "title", f.title},
 		{content, "body", f.body},
+		{content, "category", f.category},
 		{content, "url", f.url},
 		{content, "icon", f.icon},
 		{content, "image", f.image},

@@ -41,6 +41,7 @@ func (f *campaignFlags) says(s *pflag.FlagSet) {
 	s.StringArrayVar(&f.vars, "var", nil, "variable of the texts, the same for everybody, NAME=VALUE (repeatable)")
 	s.StringVar(&f.title, "title", "", "title of the message")
 	s.StringVar(&f.body, "body", "", "text of the message")
+	s.StringVar(&f.category, "category", "", "category of the message, whose campaign limit holds")
 	s.StringVar(&f.url, "link", "", "URL that a click opens")
 	s.StringVar(&f.parseMode, "parse-mode", "", "Telegram: the texts are HTML, MarkdownV2 or Markdown")
 	s.StringArrayVar(&f.buttons, "button", nil, "Telegram: a button below the message, TEXT=URL, or TEXT=callback:NAME for one that reports (repeatable)")

@@ -67,6 +67,7 @@ func TestEveryRouteChecksItsRole(t *testing.T) {
 		{"PUT", "/v1/channels/none", "{}", admin},
 		{"DELETE", "/v1/channels/none", "", admin},
 		{"POST", "/v1/channels/none/test", "", admin},
+		{"POST", "/v1/channels/none/files", "x", publish},
 		{"POST", "/v1/campaigns", "{}", publish},
 		{"GET", "/v1/campaigns", "", read},
 		{"GET", "/v1/campaigns/days", "", read},

@@ -169,6 +169,8 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, fault Fault, ms [
 		answer(w, http.StatusInternalServerError, "Internal Server Error", "")
 	case Drop:
 		panic(http.ErrAbortHandler)
+	case Part:
+		answer(w, http.StatusBadRequest, `Bad Request: failed to send message #1 with the error message "Too Many Requests: retry after 8"`, "")
 	case Hang:
 		select {
 		case <-r.Context().Done():

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -42,6 +43,7 @@ const (
 	Flood    Fault = "flood"    // 429 with retry_after 7
 	Refuse   Fault = "refuse"   // 400 for the text
 	Redirect Fault = "redirect" // 302
+	Part     Fault = "part"     // accepts all messages but the first of an album, and answers 400
 )
 
 // Options of a server.
@@ -70,6 +72,8 @@ type Message struct {
 	Deleted bool
 	Edits   int  // that changed something
 	Fixed   bool // see Fix
+	// Uploaded: the request had the file in its body.
+	Uploaded bool
 }
 
 // Server is a running Bot API server.
@@ -272,6 +276,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	var c call
+	if kind, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type")); kind == "multipart/form-data" {
+		s.upload(w, r, method)
+		return
+	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return

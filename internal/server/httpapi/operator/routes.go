@@ -17,6 +17,7 @@ func (a *API) Routes() []call.Route {
 		{Pattern: "GET /v1/audit", Role: access.Admin, Serve: a.ListAudit},
 
 		{Pattern: "POST /v1/channels/{channel}/test", Role: access.Admin, Action: "channel.test", Serve: a.TestChannel},
+		{Pattern: "POST /v1/channels/{channel}/files", Role: access.Publish, Action: "channel.upload", Serve: a.UploadFile, Stream: true},
 
 		{Pattern: "POST /v1/hooks/{name}/replay", Role: access.Admin, Action: "hook.replay", Serve: a.ReplayHook},
 		{Pattern: "POST /v1/hooks/{name}/test", Role: access.Admin, Action: "hook.test", Serve: a.TestHook},
