@@ -9,7 +9,6 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"godwit.dev/godwit/internal/feeds/source"
-	"godwit.dev/godwit/internal/objects/object"
 )
 
 // pageOfRows is how many rows of a table are read and stored together.
@@ -140,7 +139,7 @@ func (f *feed) copyPage(ctx context.Context, to source.Emitter, m *rows, page []
 			}
 			c.row = append(c.row, v)
 		}
-		entries = append(entries, m.entry(&c, source.Entry{From: "copy of " + m.full(), Version: object.Version(at)})...) //nolint:gosec // logs have fewer than 2^63 bytes
+		entries = append(entries, m.entry(&c, source.Entry{From: "copy of " + m.full(), Version: f.at.version(at)})...)
 	}
 	if len(entries) > 0 {
 		entries[len(entries)-1].Last = true

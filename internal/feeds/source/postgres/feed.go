@@ -103,11 +103,11 @@ func (f *feed) lost(how string) error {
 
 // begin makes the slot: for the first time, or anew.
 func (f *feed) begin(ctx context.Context, to source.Emitter, s slotState) error {
-	var groups []string
+	former := position{}
 	if f.at != nil {
-		groups = f.at.Groups
+		former = *f.at
 	}
-	f.at = &position{System: f.system.id, Timeline: f.system.timeline, LSN: LSN(0).String(), Slot: f.slot, Making: true, Groups: groups}
+	f.at = &position{System: f.system.id, Timeline: f.system.timeline, LSN: LSN(0).String(), Read: former.Read, Shift: former.Shift, Slot: f.slot, Making: true, Groups: former.Groups}
 	if err := to.Note(ctx, f.at.encode()); err != nil {
 		return err
 	}
@@ -125,7 +125,8 @@ func (f *feed) begin(ctx context.Context, to source.Emitter, s slotState) error 
 		return err
 	}
 	to.Detail("")
-	f.at.LSN, f.at.Making = at.String(), false
+	f.at.above(at, &former)
+	f.at.LSN, f.at.Read, f.at.Making = at.String(), at, false
 	copies := f.copies() && (f.t.Resync || f.t.Values.Bool(FieldSnapshot))
 	if copies {
 		f.at.Copy = &copying{LSN: at.String()}
@@ -168,10 +169,7 @@ func (f *feed) follow(ctx context.Context, to source.Emitter) error {
 	if former == 0 || former == f.system.timeline {
 		return to.Note(ctx, f.at.encode())
 	}
-	read, err := parseLSN(f.at.LSN)
-	if err != nil {
-		return err
-	}
+	read := f.at.Read
 	end, known, err := f.c.end(ctx, f.system.timeline, former)
 	if err != nil {
 		return err
@@ -180,9 +178,11 @@ func (f *feed) follow(ctx context.Context, to source.Emitter) error {
 		if err := f.forget(ctx, to); err != nil {
 			return err
 		}
-		f.at.LSN = min(end, read).String()
+		before := *f.at
+		f.at.Read = min(end, read)
+		f.at.above(f.at.Read, &before)
 		f.log.WarnContext(ctx, "another server has taken over, which lacks commits that were read: objects are unknown until they change", "timeline", f.system.timeline, "read", read.String(), "branched_at", end.String())
-		to.Detail(fmt.Sprintf("timeline %d began at %s, without commits up to %s that were read before: objects are unknown until they change, or until godwit source resync %s", f.system.timeline, end, read, f.t.Name))
+		to.Detail(fmt.Sprintf("timeline %d began at %s, and commits up to %s may have been read before: objects are unknown until they change, or until godwit source resync %s", f.system.timeline, end, read, f.t.Name))
 	}
 	return to.Note(ctx, f.at.encode())
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/objects/object"
 )
 
 // position is what a feed notes.
@@ -13,6 +14,8 @@ type position struct {
 	System   string   `json:"system"`           // identifier of the server
 	Timeline int      `json:"timeline"`         // of its log
 	LSN      string   `json:"lsn"`              // commits before it are stored
+	Read     LSN      `json:"read"`             // no commit behind it has been read; where the end of the feed was noted, it is that of the last one
+	Shift    LSN      `json:"shift,omitempty"`  // added to positions to make versions, since the log of a server that takes over may begin lower
 	Slot     string   `json:"slot"`             // which the source has made
 	Making   bool     `json:"making,omitempty"` // or is making
 	Groups   []string `json:"groups,omitempty"`
@@ -38,6 +41,18 @@ func readPosition(t *source.Target) (*position, error) {
 		return nil, fmt.Errorf("what source %s has noted is damaged: %w", t.Name, err)
 	}
 	return p, nil
+}
+
+// version is that of objects that a commit changes. Only after a failover it differs from the commit's position.
+func (p *position) version(commit LSN) object.Version {
+	return object.Version(commit + p.Shift) //nolint:gosec // logs have fewer than 2^63 bytes
+}
+
+// above makes the versions of commits from a position on higher than those of a former position's.
+func (p *position) above(at LSN, former *position) {
+	if highest := former.Read + former.Shift; at+p.Shift <= highest {
+		p.Shift = highest - at + 1
+	}
 }
 
 func (p *position) encode() []byte {

@@ -17,7 +17,6 @@ import (
 	"github.com/jackc/pgx/v5/pgproto3"
 
 	"godwit.dev/godwit/internal/feeds/source"
-	"godwit.dev/godwit/internal/objects/object"
 )
 
 const (
@@ -263,7 +262,7 @@ func (s *stream) entry(start LSN) source.Entry {
 		sum := sha256.Sum256(b)
 		now.id = "pg-" + base64.RawURLEncoding.EncodeToString(sum[:16]) + "-"
 	}
-	return source.Entry{From: start.String(), ID: now.id + strconv.Itoa(now.n), Version: object.Version(now.lsn)} //nolint:gosec // logs have fewer than 2^63 bytes
+	return source.Entry{From: start.String(), ID: now.id + strconv.Itoa(now.n), Version: s.at.version(now.lsn)}
 }
 
 func (s *stream) endCommit(ctx context.Context, end LSN) error {
@@ -304,7 +303,7 @@ func (s *stream) truncate(ctx context.Context, c *change) error {
 		}
 		lot := s.commit.lot
 		s.commit.lot = nil
-		if err := s.q.put(ctx, item{entries: lot, at: s.commit.at, unknown: m.Group, below: object.Version(s.commit.lsn)}); err != nil { //nolint:gosec // as above
+		if err := s.q.put(ctx, item{entries: lot, at: s.commit.at, unknown: m.Group, below: s.at.version(s.commit.lsn)}); err != nil {
 			return err
 		}
 	}
@@ -391,9 +390,12 @@ func (s *stream) emit(ctx context.Context) error {
 	for {
 		it, oldest, err := s.q.take(ctx)
 		if err != nil {
-			return err
+			return errors.Join(err, s.noteEnd(ctx))
 		}
 		s.lag(oldest)
+		if err := s.bound(ctx, &it); err != nil {
+			return err
+		}
 		if err := s.store(ctx, &it); err != nil {
 			return err
 		}
@@ -405,12 +407,37 @@ func (s *stream) emit(ctx context.Context) error {
 		}
 		s.lag(s.q.oldest())
 		if lsn := LSN(s.confirmed.Load()).String(); lsn != s.at.LSN && time.Since(noted) > noteEvery {
-			noted, s.at.LSN = time.Now(), lsn
+			noted, s.at.LSN, s.at.Read = time.Now(), lsn, LSN(s.confirmed.Load())
 			if err := s.to.Note(ctx, s.at.encode()); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// noteAhead is how far ahead of the last commit the position is that is noted as read, so that not each commit is noted.
+const noteAhead = 16 << 20
+
+// bound notes how far the log may have been read, before something behind that is stored.
+func (s *stream) bound(ctx context.Context, it *item) error {
+	if len(it.entries) == 0 {
+		return nil
+	}
+	last := LSN(it.entries[len(it.entries)-1].Version) - s.at.Shift //nolint:gosec // it was a position
+	if last < s.at.Read {
+		return nil
+	}
+	s.at.Read = last + noteAhead
+	return s.to.Note(ctx, s.at.encode())
+}
+
+// noteEnd notes how far the log was read when the feed ends between two commits.
+func (s *stream) noteEnd(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteEvery)
+	defer cancel()
+	s.at.Read = LSN(s.confirmed.Load())
+	s.at.LSN = s.at.Read.String()
+	return s.to.Note(ctx, s.at.encode())
 }
 
 func (s *stream) store(ctx context.Context, it *item) error {

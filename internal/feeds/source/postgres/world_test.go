@@ -258,3 +258,27 @@ func (w *world) quarantined() (why []string) {
 	}
 	return why
 }
+
+// text returns the only value of a query.
+func (w *world) text(query string) (text string) {
+	w.t.Helper()
+	c, err := pgx.Connect(w.t.Context(), w.pg.URL())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	if err := c.QueryRow(w.t.Context(), query).Scan(&text); err != nil {
+		w.t.Fatalf("%s: %v", query, err)
+	}
+	return text
+}
+
+// refused sets the source up with values and returns the error.
+func (w *world) refused(values map[string]any) error {
+	v := setting.Values{}
+	for name, value := range values {
+		v[name] = setting.JSON(value)
+	}
+	_, _, err := w.Set(w.t.Context(), "shop", postgres.Name, source.Change{Values: v})
+	return err
+}
