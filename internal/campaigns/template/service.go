@@ -47,6 +47,9 @@ func (s *Service) Set(ctx context.Context, app, name string, c Content, m Match)
 	if err := c.Check("content"); err != nil {
 		return set, false, err
 	}
+	if c.Title == "" && c.Body == "" { // beside a sticker
+		return set, false, notification.BadField("content.title", "is required, or content.body: notifications and other channels show no sticker")
+	}
 	now := s.now().Truncate(time.Millisecond).UTC()
 	err = s.store.UpdateTemplate(ctx, app, name, func(t *Template, others int) error {
 		if err := m.check(t); err != nil {

@@ -157,6 +157,9 @@ func TestInvalidTemplateNamesItsField(t *testing.T) {
 	} {
 		wantField(t, w.s.Fill(t.Context(), "shop", d), field)
 	}
+	sticker := Content{Content: push.Content{Telegram: push.TelegramContent{Sticker: "f"}}}
+	_, _, err := w.s.Set(t.Context(), "shop", "sticker", sticker, Match{})
+	wantField(t, err, "content.title")
 	wantField(t, w.s.Fill(t.Context(), "other", &notification.Draft{Template: "welcome"}), "template")
 }
 
