@@ -157,7 +157,6 @@ func qualified(full string) string {
 const (
 	codeInUse        = "55006"
 	codeNotReady     = "55000" // the slot is lost, or wal_level is too low
-	codeNoObject     = "42704" // of a publication or slot
 	codeNoRight      = "42501"
 	codeBadPassword  = "28P01"
 	codeNotPermitted = "28000"
@@ -174,10 +173,9 @@ func explain(err error) error {
 	if !errors.As(err, &pg) {
 		return err
 	}
-	switch hint := ""; pg.Code {
+	switch pg.Code {
 	case codeBadPassword, codeNotPermitted:
-		hint = "check the user, the password and pg_hba.conf, which needs a line for replication connections to the database"
-		return fmt.Errorf("%w: %s", pg, hint)
+		return fmt.Errorf("%w: check the user, the password and pg_hba.conf, which needs a line for replication connections to the database", pg)
 	case codeNoRight:
 		return fmt.Errorf("%w: the user needs the attribute REPLICATION (ALTER ROLE … REPLICATION), and must own tables to publish them", pg)
 	}
