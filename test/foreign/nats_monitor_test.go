@@ -3,6 +3,7 @@ package foreign
 import (
 	"encoding/json"
 	"errors"
+	"net"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,7 +19,7 @@ func TestMonitoringPagesOfNATS(t *testing.T) {
 	t.Parallel()
 	s := blackbox.New(t, blackbox.Plain(), blackbox.Args("--nats-addr", "127.0.0.1:0"))
 	keys := map[string]string{}
-	for _, app := range []string{"shop", "blog"} {
+	for _, app := range []string{"shop", "blog", "idle"} {
 		keys[app] = s.CreateApp(t, app)
 	}
 	token := s.Token(t, "shop", "ann", "--topics", "rides.*")
@@ -41,6 +42,11 @@ func TestMonitoringPagesOfNATS(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	silent, err := net.Dial("tcp", natsAddress(t, s)) // never sends its CONNECT
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
 	read := func(path string, into any) string {
 		t.Helper()
 		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://tool:"+keys["shop"]+"@"+s.HTTP+path, http.NoBody)
@@ -83,7 +89,7 @@ func TestMonitoringPagesOfNATS(t *testing.T) {
 			found[one.AuthorizedUser] = one.IP == "127.0.0.1" && one.Port > 0 && one.Lang == "go" && strings.Contains(strings.Join(one.Subs, " "), "godwit.shop.t.rides.*")
 		}
 	}
-	if len(found) != 2 || !found["ann"] || strings.Count(text, `"_INBOX.`) != strings.Count(text, `"_INBOX.\u003e"`) {
+	if len(found) != 2 || len(c.Conns) > 3 || !found["ann"] || strings.Count(text, `"_INBOX.`) != strings.Count(text, `"_INBOX.\u003e"`) {
 		t.Errorf("/connz is %s", text)
 	}
 	for user, right := range found {
@@ -97,6 +103,12 @@ func TestMonitoringPagesOfNATS(t *testing.T) {
 		t.Errorf("/subsz is %s", text)
 	}
 
+	for key, path := range map[string]string{keys["idle"]: "/connz", keys["shop"]: "/connz?sort=idle&offset=50&limit=10"} {
+		var none server.Connz
+		if a := s.API(key).Call(t, http.MethodGet, path, nil, &none); none.ID != v.ID || none.NumConns != 0 || none.Conns == nil {
+			t.Errorf("%s without a connection is %s", path, a.Body)
+		}
+	}
 	for path, want := range map[string]int{"/varz?x=1": 400, "/connz?state=closed": 400, "/connz?sort=stop": 400, "/connz?limit=-1": 400, "/subsz?test=a.*": 400, "/connz?app=blog": 403} {
 		if a, err := s.API(keys["shop"]).Do(t.Context(), http.MethodGet, path, nil); err != nil || a.Status != want {
 			t.Errorf("%s: %+v, %v; want %d", path, a, err, want)

@@ -63,7 +63,12 @@ func fetch(t *testing.T, url string) (status int, body []byte) {
 // upload calls the service files with a body.
 func upload(ctx context.Context, t *testing.T, s *blackbox.Server, body io.Reader, header http.Header) (status int, answer string) {
 	t.Helper()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL("/gw/files/a"), body)
+	return uploadTo(ctx, t, s, "files", body, header)
+}
+
+func uploadTo(ctx context.Context, t *testing.T, s *blackbox.Server, service string, body io.Reader, header http.Header) (status int, answer string) {
+	t.Helper()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL("/gw/"+service+"/a"), body)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,6 +123,13 @@ func TestUploadsReachWorkersByAReference(t *testing.T) {
 	if status, answer := upload(ctx, t, s, strings.NewReader("small"), http.Header{"Godwit-Upload-Url": {"http://evil.example/"}}); status != http.StatusOK || !strings.HasPrefix(answer, "5 ") || len(references) > 0 {
 		t.Errorf("a small body: %d %s, %d references", status, answer, len(references))
 	}
+	s.API().Call(t, "PUT", "/v1/gateway/nobody", map[string]any{"upload": "store"}, nil)
+	blackbox.Eventually(t, "the setting holds", func() error {
+		if status, answer := uploadTo(ctx, t, s, "nobody", bytes.NewReader(large[:2<<20]), nil); status != http.StatusServiceUnavailable || !strings.Contains(answer, "nobody-serves") {
+			return fmt.Errorf("%d %s", status, answer)
+		}
+		return nil
+	})
 	for name, c := range map[string]struct {
 		body io.Reader
 		want int
@@ -130,7 +142,7 @@ func TestUploadsReachWorkersByAReference(t *testing.T) {
 		}
 	}
 	if status, answer := upload(ctx, t, s, io.MultiReader(bytes.NewReader(make([]byte, 4<<20-1))), nil); status != http.StatusOK {
-		t.Errorf("the third: %d %s", status, answer)
+		t.Fatalf("the third: %d %s", status, answer)
 	}
 	<-references
 	if status, answer := upload(ctx, t, s, bytes.NewReader(large), nil); status != http.StatusServiceUnavailable || !strings.Contains(answer, "uploads_space") {

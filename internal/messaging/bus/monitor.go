@@ -84,7 +84,7 @@ func (b *Bus) Connz(app string, q url.Values) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read connections of app %s: %w", app, err)
 	}
-	if z.Conns == nil {
+	if z.ID = e.nats.ID(); z.Conns == nil { // NATS leaves both out for an account that it does not know
 		z.Conns = []*server.ConnInfo{}
 	}
 	by := e.visitors()
