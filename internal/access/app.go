@@ -37,6 +37,8 @@ type App struct {
 	CertificateServe  []string `json:"certificate_serve,omitempty"`
 	// Services are the settings of services that are called through the gateway, by name.
 	Services map[string]Service `json:"services,omitempty"`
+	// Batches are the fixed batching intervals of objects, by group.
+	Batches map[string]time.Duration `json:"batches,omitempty"`
 	// Categories are the settings of notification categories: which ones recipients may not refuse, and how often escalation steps may
 	// begin for a recipient.
 	Categories map[string]preference.Category `json:"categories,omitempty"`

@@ -15,6 +15,8 @@ var (
 	ErrUnknownKey = errors.New("no such key")
 	// ErrUnknownService: the service has no settings.
 	ErrUnknownService = errors.New("no such service")
+	// ErrNoBatch: the group has no batching interval.
+	ErrNoBatch = errors.New("the group has no batching interval of its own")
 	// ErrUnknownCategory: the category has no settings.
 	ErrUnknownCategory = errors.New("nothing is said of this category")
 )

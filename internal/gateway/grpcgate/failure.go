@@ -3,6 +3,7 @@ package grpcgate
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
@@ -29,10 +30,15 @@ func problemOf(err error) *godwitpb.Problem {
 // problemTrailer has a failed call's problem as the HTTP API shows it. The status alone does not distinguish all problems.
 const problemTrailer = "godwit-problem-bin"
 
+// maxProblemDetail limits the detail in the trailer, in bytes: with the status and its details it must fit into the 8 KiB that clients take.
+const maxProblemDetail = 1 << 10
+
 // StatusError converts an error to a call's status, and adds its problem to the call's trailers.
 func StatusError(ctx context.Context, err error) error {
 	p := problem.From(err)
-	if b, err := proto.Marshal(problemOf(p)); err == nil {
+	shown := problemOf(p)
+	shown.Detail = strings.ToValidUTF8(shown.Detail[:min(len(shown.Detail), maxProblemDetail)], "")
+	if b, err := proto.Marshal(shown); err == nil {
 		_ = grpc.SetTrailer(ctx, metadata.Pairs(problemTrailer, string(b))) // fails only outside of a call
 	}
 	st := status.New(codeOf(p.Status), p.Detail)

@@ -27,7 +27,7 @@ func (s *Service) Heard(batch []objectstore.Change) {
 	for i := range batch {
 		ch := &batch[i]
 		if w := s.index.find(name{ch.App, ch.Key}); w != nil && w.set(ch.State) {
-			s.announce(w)
+			s.announce(w, true)
 		}
 	}
 }
@@ -45,23 +45,31 @@ func (s *Service) Missed() {
 	}
 }
 
-// announce queues an object for fan-out.
-func (s *Service) announce(w *watched) {
+// announce queues an object for fan-out. changed: it waits for the end of its group's fixed interval, if there is one.
+func (s *Service) announce(w *watched, changed bool) {
 	w.mu.Lock()
 	first := !w.waiting && len(w.sessions) > 0
 	w.waiting = w.waiting || first
 	w.mu.Unlock()
-	if !first {
+	if !first && (changed || !w.held.Load()) {
 		s.counts.coalesced.Add(1)
 		return
 	}
 	ln := s.workers[int(w.id)%len(s.workers)]
 	ready := time.Now()
-	if d := s.pace.interval(w.app); d > 0 {
+	fixed := changed && s.cfg.Batch != nil && s.batch(w, &ready)
+	if fixed {
+		w.held.Store(true)
+	}
+	if d := s.pace.interval(w.app); d > 0 && !fixed {
 		ready = ready.Add(d).Truncate(batchGrain).Add(batchGrain)
 	}
 	ln.mu.Lock()
-	ln.queue = append(ln.queue, waiting{w, ready})
+	if fixed {
+		ln.hold(waiting{w, ready})
+	} else {
+		ln.queue = append(ln.queue, waiting{w, ready})
+	}
 	sooner := ready.Before(ln.until)
 	ln.mu.Unlock()
 	if sooner {
@@ -73,6 +81,7 @@ func (s *Service) announce(w *watched) {
 type fanoutWorker struct {
 	mu       sync.Mutex
 	queue    []waiting
+	held     held
 	until    time.Time // the worker checks its queue at this time at the latest
 	wake     chan struct{}
 	sessions []*liveSession // reused
@@ -81,7 +90,7 @@ type fanoutWorker struct {
 // waiting is an object in a worker's queue.
 type waiting struct {
 	w     *watched
-	ready time.Time // not to be sent before
+	ready time.Time // not to be sent before; zero: its fixed interval has ended
 }
 
 func (ln *fanoutWorker) notify() {
@@ -112,7 +121,9 @@ func (s *Service) runWorker(ctx context.Context, ln *fanoutWorker) {
 			if ctx.Err() != nil {
 				return
 			}
-			s.pace.judge(it.w.app, time.Since(it.ready))
+			if !it.ready.IsZero() {
+				s.pace.judge(it.w.app, time.Since(it.ready))
+			}
 			s.fanOut(ln, it.w)
 		}
 		if len(due) > 0 {
@@ -147,6 +158,7 @@ func (ln *fanoutWorker) take(now time.Time) (due []waiting, wait time.Duration) 
 	if cap(keep) > keepListed && len(keep) == 0 {
 		ln.queue = nil
 	}
+	due, wait = ln.release(now, due, wait)
 	ln.until = now.Add(wait)
 	return due, wait
 }
@@ -155,6 +167,7 @@ func (ln *fanoutWorker) take(now time.Time) (due []waiting, wait time.Duration) 
 func (s *Service) fanOut(ln *fanoutWorker, w *watched) {
 	w.mu.Lock()
 	w.waiting = false
+	w.held.Store(false)
 	ln.sessions = s.index.sessions.get(w.sessions, ln.sessions[:0])
 	w.mu.Unlock()
 	s.spread(w, ln.sessions)
@@ -235,7 +248,7 @@ func (s *Service) readObjects(batch []*watched) {
 		} else {
 			for i, w := range batch[:n] {
 				w.set(&states[i])
-				s.announce(w)
+				s.announce(w, false) // a client that has just registered does not wait for an interval's end
 			}
 		}
 		batch = batch[n:]

@@ -24,6 +24,7 @@ type watched struct {
 	refs int // registrations; guarded by the shard
 	now  atomic.Pointer[current]
 	gone atomic.Bool // no client is registered any more, and the id may belong to another object
+	held atomic.Bool // until its fixed batching interval ends
 
 	mu       sync.Mutex
 	sessions []sessionID // sessions registered for it; ended ones are removed when they are more than half

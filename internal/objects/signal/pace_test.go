@@ -1,6 +1,7 @@
 package signal
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -55,6 +56,38 @@ func TestWorkerHoldsBackUntilReady(t *testing.T) {
 		}
 		if due, wait = ln.take(now.Add(wait)); len(due) != 1 || wait != idleWorker {
 			t.Fatalf("due %+v, wait %s", due, wait)
+		}
+	})
+}
+
+func TestHeldObjectsAreReleasedByTheMonotonicClock(t *testing.T) {
+	s := &Service{cfg: Config{Batch: func(string, string) time.Duration { return time.Minute }}}
+	ready := time.Now()
+	if !s.batch(&watched{}, &ready) {
+		t.Fatal("the object is not held")
+	}
+	if text := ready.String(); !strings.Contains(text, " m=") { // a time without it follows the wall clock
+		t.Errorf("%s has no reading of the monotonic clock", text)
+	}
+}
+
+func TestHeldObjectsAreReleasedAtTheEndOfTheirInterval(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		time.Sleep(7 * time.Second) // after the last full minute
+		s := &Service{cfg: Config{Batch: func(string, string) time.Duration { return time.Minute }}}
+		ready := time.Now()
+		if !s.batch(&watched{}, &ready) {
+			t.Fatal("the object is not held")
+		}
+		var ln fanoutWorker
+		ln.hold(waiting{&watched{id: 1}, ready})
+		ln.hold(waiting{&watched{id: 2}, ready.Add(time.Minute)})
+		if due, wait := ln.take(time.Now()); len(due) != 0 || wait != 53*time.Second {
+			t.Fatalf("due %+v, wait %s", due, wait)
+		}
+		time.Sleep(53 * time.Second)
+		if due, wait := ln.take(time.Now()); len(due) != 1 || due[0].w.id != 1 || wait != time.Minute {
+			t.Fatalf("due %+v, wait %s; want the first alone", due, wait)
 		}
 	})
 }

@@ -120,6 +120,9 @@ func (c *Client) catchUp(l *liveSession) {
 	for i := range c.regs {
 		r := &c.regs[i]
 		w := c.svc.index.get(r.id)
+		if w.held.Load() && r.told != toldNothing && !r.wanted {
+			continue // the session has an earlier state, and gets the next when the interval ends
+		}
 		if !c.offer(l, r, w, w.now.Load(), now) {
 			c.behind = true
 			if l.blocked {

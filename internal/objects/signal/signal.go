@@ -47,6 +47,9 @@ type Config struct {
 	// BatchMost is the longest time for which changes may be held back, so that several changes of one object become one. Changes are held
 	// back only while objects queue for fan-out. 0: never.
 	BatchMost time.Duration
+	// Batch returns a group's fixed batching interval: its changes leave together when an interval ends. 0: it has none, and BatchMost
+	// applies. Nil: no group has one.
+	Batch func(app, group string) time.Duration
 	// Workers is how many objects are fanned out at the same time; 0: one per CPU.
 	Workers int
 }

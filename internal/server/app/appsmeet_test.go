@@ -228,6 +228,7 @@ func (m *meeting) furnish(x *tenant, receiver string) {
 	set("POST", "/v1/notifications", `{"to":"ann","title":"MARK","ttl":"1h"}`) // its id derives from the idempotency key
 	set("PUT", "/v1/recipients/ann/preferences", `{"categories":{"MARK":{"channels":[]}}}`)
 	set("PUT", "/v1/categories/same", `{"escalate_limit":"`+strconv.Itoa(len(x.app))+`/h"}`)
+	set("PUT", "/v1/batches/same", `{"batch":"`+strconv.Itoa(len(x.app))+`s"}`)
 	set("PUT", "/v1/channels/webhook", `{"targets":["desk=RECEIVER/desk"]}`)
 	set("POST", "/v1/notifications", `{"to":"bob","id":"pushed","title":"MARK","ttl":"1h","escalate":[{"channel":"webhook","to":"desk","after":"59m"}]}`)
 	m.becomes(x, "/v1/notifications/pushed?to=bob", `"status":"accepted"`)

@@ -52,6 +52,10 @@ var meetings = map[string]how{
 	"GET /v1/categories/{category}":          {params: map[string]string{"category": "same"}, dumped: true},
 	"PUT /v1/categories/{category}":          {params: map[string]string{"category": "same"}, body: `{"critical":true}`},
 	"DELETE /v1/categories/{category}":       {params: map[string]string{"category": "same"}},
+	"GET /v1/batches":                        {dumped: true},
+	"GET /v1/batches/{group}":                {params: map[string]string{"group": "same"}, dumped: true},
+	"PUT /v1/batches/{group}":                {params: map[string]string{"group": "same"}, body: `{"batch":"7s"}`},
+	"DELETE /v1/batches/{group}":             {params: map[string]string{"group": "same"}},
 
 	"POST /v1/topics/{topic}":           {params: map[string]string{"topic": "same"}, body: "of-red", passes: true},
 	"POST /v1/requests/{subject}":       {params: map[string]string{"subject": "of.nobody"}, query: "timeout=1s", passes: true},

@@ -27,7 +27,7 @@ its name, as GROUP/OBJECT or as two arguments.`,
 		Args: subcommandOnly,
 		RunE: help,
 	}
-	cmd.AddCommand(p.objectPutCommand(), p.objectGetCommand(), p.objectListCommand(), p.objectWatchCommand(), p.objectStatusCommand())
+	cmd.AddCommand(p.objectPutCommand(), p.objectGetCommand(), p.objectListCommand(), p.objectWatchCommand(), p.objectStatusCommand(), p.objectBatchCommand())
 	return cmd
 }
 

@@ -1,9 +1,11 @@
 package httpapi_test
 
 import (
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/internal/access"
 )
@@ -134,6 +136,45 @@ func TestPagesAskForPreferences(t *testing.T) {
 			t.Errorf("%s: %d %v", origin, a.status, a.header)
 		}
 	}
+}
+
+func TestBatchingIntervalsAreSetByGroup(t *testing.T) {
+	w := newWorld(t)
+	path := "/v1/batches/region-1"
+	w.get(path).problem(http.StatusNotFound, "not-found", "")
+	w.delete(path).problem(http.StatusNotFound, "not-found", "")
+	const own, rest = `{"group":"region-1","batch":"1m0s"}`, `{"group":"*","batch":"500ms"}`
+	if a := w.put(path, `{"batch":"60s"}`).want(http.StatusOK); a.body != own+"\n" {
+		t.Errorf("answered %s", a.body)
+	}
+	w.put("/v1/batches/*", `{"batch":"500ms"}`).want(http.StatusOK)
+	if a := w.get("/v1/batches").want(http.StatusOK); a.body != `{"items":[`+rest+`,`+own+`],"next_cursor":null}`+"\n" {
+		t.Errorf("listed %s", a.body)
+	}
+	for group, want := range map[string]time.Duration{"region-1": time.Minute, "region-2": 500 * time.Millisecond} {
+		if got := w.access.Batch("shop", group); got != want {
+			t.Errorf("group %s has %s, want %s", group, got, want)
+		}
+	}
+	for _, body := range []string{`{}`, `{"batch":"99ms"}`, `{"batch":"3601s"}`, `{"batch":"soon"}`, `{"batch":true}`, `{"batch":null}`} {
+		w.put(path, body).problem(http.StatusBadRequest, "bad-input", "batch")
+	}
+	w.put(path, `{"interval":"1s"}`).problem(http.StatusBadRequest, "bad-input", "interval")
+	w.put("/v1/batches/a%20b", `{"batch":"1s"}`).problem(http.StatusBadRequest, "bad-input", "group")
+	w.do(request{method: "PUT", path: path, body: `{"batch":"1s"}`, key: w.keys["publish"]}).problem(http.StatusForbidden, "forbidden", "")
+	if a := w.get(path).want(http.StatusOK); a.body != own+"\n" {
+		t.Errorf("what was refused has changed it: %s", a.body)
+	}
+	w.put(path, `{"batch":0}`).want(http.StatusOK) // none, whatever the rest has
+	if got := w.access.Batch("shop", "region-1"); got != 0 {
+		t.Errorf("without an interval the group has %s", got)
+	}
+	for i := range 62 {
+		w.put(fmt.Sprintf("/v1/batches/g%d", i), `{"batch":1}`).want(http.StatusOK)
+	}
+	w.put("/v1/batches/more", `{"batch":"1s"}`).problem(http.StatusBadRequest, "bad-input", "group")
+	w.delete(path).want(http.StatusNoContent)
+	w.get(path).problem(http.StatusNotFound, "not-found", "")
 }
 
 func TestCategoriesAreWhatTheAppSaysOfThem(t *testing.T) {

@@ -63,7 +63,7 @@ type setup struct {
 	}
 	Endpoints   *endpoint.Service
 	Preferences public.Preferences
-	Categories  operator.Categories
+	Settings    operator.AppSettings
 	Campaigns   interface {
 		backend.Campaigns
 		public.Campaigns
@@ -100,7 +100,7 @@ func (s *setup) calls(seen *watch.Server) (*backend.API, []call.Route) {
 		Log: s.Log, Signups: s.Signups, Receipts: s.Receipts, AckLimit: s.AckLimit, Preferences: s.Preferences,
 	})
 	o := operator.New(operator.Parts{
-		Mailbox: s.Mailbox, Presence: s.Presence, Keys: s.Keys, Channels: s.Channels, Hooks: s.Hooks, Sources: s.Sources, Sinks: s.Sinks, Gateway: s.Services, Categories: s.Categories,
+		Mailbox: s.Mailbox, Presence: s.Presence, Keys: s.Keys, Channels: s.Channels, Hooks: s.Hooks, Sources: s.Sources, Sinks: s.Sinks, Gateway: s.Services, Settings: s.Settings,
 		Audit: s.Audit, Log: s.Log, Registry: s.Registry, Figures: s.Figures, Cluster: s.Cluster, Forget: s.Forget, Draining: s.Draining, Ready: s.Ready, Version: s.Version, Node: s.Node, Watch: seen,
 	})
 	return b, slices.Concat(b.Routes(), p.Routes(), o.Routes())

@@ -85,7 +85,7 @@ func newWorld(t testing.TB, change ...func(*setup)) *world {
 	cfg := setup{
 		Publisher: publisher, Templates: templates, Mailbox: w.mailbox, Objects: w.objects, Presence: w.presence, Events: w.events,
 		Access: w.access, Keys: w.access, Apps: w.access, Services: w.access, Channels: w.channels, Hooks: w.openHooks(store, log), Sources: w.openSources(store, log), Sinks: w.openSinks(store, log), Endpoints: endpoint.New(endpoint.Config{Store: w.endpoints, Now: time.Now}), Log: log,
-		Preferences: w.endpoints, Categories: w.access, Audit: audit.New(store, time.Now, log),
+		Preferences: w.endpoints, Settings: w.access, Audit: audit.New(store, time.Now, log),
 		Registry: metrics.New("test"), Draining: w.draining, Version: "test", Node: "node-1",
 	}
 	for _, f := range change {

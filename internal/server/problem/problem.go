@@ -108,6 +108,7 @@ var known = []struct {
 	{access.ErrForbidden, Forbidden, ""},
 	{access.ErrUnknownApp, UnknownApp, ""},
 	{access.ErrUnknownKey, NotFound, "the app has no key with this id"},
+	{access.ErrNoBatch, NotFound, "the group has no batching interval of its own"},
 	{access.ErrUnknownCategory, NotFound, "nobody has said anything of this category"},
 	{access.ErrUnknownService, NotFound, "nobody has set how this service is called; the defaults hold for it"},
 	{hook.ErrUnknown, NotFound, "the app has no hook of this name"},

@@ -31,6 +31,7 @@ type appSettings struct {
 	CertificateTopics []string `json:"certificate_topics,omitempty"`
 	CertificateServe  []string `json:"certificate_serve,omitempty"`
 
+	Batches    map[string]time.Duration       `json:"batches,omitempty"` // in nanoseconds
 	Services   map[string]access.Service      `json:"services,omitempty"`
 	Categories map[string]preference.Category `json:"categories,omitempty"`
 }
@@ -41,7 +42,7 @@ func encodeApp(app *access.App) (set, jwtKeys string, err error) {
 		Origins: app.Origins, AnonymousOrigins: app.AnonymousOrigins, JWKSURL: app.JWKSURL, Issuer: app.Issuer, Audience: app.Audience,
 		IntrospectURL: app.IntrospectURL, IntrospectID: app.IntrospectID, IntrospectSecret: string(app.IntrospectSecret),
 		CertificateTopics: app.CertificateTopics, CertificateServe: app.CertificateServe,
-		Services: app.Services, Categories: app.Categories,
+		Batches: app.Batches, Services: app.Services, Categories: app.Categories,
 	})
 	if err != nil {
 		return "", "", fmt.Errorf("encode app %s: %w", app.Name, err)
@@ -58,7 +59,7 @@ func decodeApp(app *access.App, set, jwtKeys string) error {
 	}
 	app.Origins, app.JWKSURL, app.Issuer, app.Audience = s.Origins, s.JWKSURL, s.Issuer, s.Audience
 	app.CertificateTopics, app.CertificateServe = s.CertificateTopics, s.CertificateServe
-	app.AnonymousOrigins, app.Services, app.Categories = s.AnonymousOrigins, s.Services, s.Categories
+	app.AnonymousOrigins, app.Batches, app.Services, app.Categories = s.AnonymousOrigins, s.Batches, s.Services, s.Categories
 	app.IntrospectURL, app.IntrospectID, app.IntrospectSecret = s.IntrospectURL, s.IntrospectID, access.Secret(s.IntrospectSecret)
 	var err error
 	if app.JWTKeys, err = access.DecodeJWTKeys([]byte(jwtKeys)); err != nil {

@@ -71,6 +71,7 @@ func Start(ctx context.Context, g *ground.Ground) (*Core, error) {
 func startObjects(g *ground.Ground) *signal.Service {
 	objects := signal.New(signal.Config{
 		Store: g.Stores.Objects, Now: g.Stores.Clock, Log: g.Log, Retain: g.Settings.ObjectsClientRetention.D(), BatchMost: g.Settings.ObjectsBatchMax.D(),
+		Batch: g.Access.Batch,
 	})
 	g.Steps.AddClose("objects", ground.StorePatience, objects.Close)
 	g.Registry.MustRegister(objects.Metrics())

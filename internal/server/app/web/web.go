@@ -202,7 +202,7 @@ func (w *Web) routes(known *recipient.Service, told *timeline.Service) (*backend
 		Log: w.Log, Signups: w.Conns.Signups, Receipts: s.Escalations, AckLimit: w.Conns.Acks, Preferences: stores.Preferences,
 	})
 	o := operator.New(operator.Parts{
-		Mailbox: c.Mailbox, Presence: w.sessions(), Keys: w.Access, Channels: s.Channels, Hooks: w.Hooks, Sources: w.Sources, Sinks: w.Sinks, Gateway: w.Access, Categories: w.Access, Audit: w.Audit, Log: w.Log,
+		Mailbox: c.Mailbox, Presence: w.sessions(), Keys: w.Access, Channels: s.Channels, Hooks: w.Hooks, Sources: w.Sources, Sinks: w.Sinks, Gateway: w.Access, Settings: w.Access, Audit: w.Audit, Log: w.Log,
 		Registry: w.Registry, Figures: w.Figures, Cluster: w.Cluster, Forget: w.Forget, Draining: w.Draining, Ready: w.Ready, Version: w.Version, Node: w.Node, Watch: w.Watched(),
 	})
 	return b, slices.Concat(b.Routes(), p.Routes(), o.Routes())

@@ -94,7 +94,7 @@ type Parts struct {
 	Gateway  Gateway
 	Log      *slog.Logger
 
-	Categories Categories
+	Settings AppSettings
 
 	// Registry is what /metrics shows.
 	Registry *prometheus.Registry

@@ -40,17 +40,17 @@ func viewCategory(name string, c preference.Category) categoryJSON {
 func (a *API) categories() settings[categoryJSON] {
 	return settings[categoryJSON]{
 		kind: "category", path: "/v1/categories", name: "category", most: maxCategoryBody,
-		drop:  func(c *call.Call, name string) error { return a.Categories.DeleteCategory(c.Ctx, c.Key.App, name) },
+		drop:  func(c *call.Call, name string) error { return a.Settings.DeleteCategory(c.Ctx, c.Key.App, name) },
 		check: func(name string) error { return preference.CheckCategory("category", name) },
 		list: func(c *call.Call) (items []categoryJSON, err error) {
-			all := a.Categories.Categories(c.Key.App)
+			all := a.Settings.Categories(c.Key.App)
 			for _, name := range slices.Sorted(maps.Keys(all)) {
 				items = append(items, viewCategory(name, all[name]))
 			}
 			return items, nil
 		},
 		get: func(c *call.Call, name string) (v categoryJSON, err error) {
-			said, there := a.Categories.Categories(c.Key.App)[name]
+			said, there := a.Settings.Categories(c.Key.App)[name]
 			if !there {
 				return v, access.ErrUnknownCategory
 			}
@@ -59,7 +59,7 @@ func (a *API) categories() settings[categoryJSON] {
 		set: func(c *call.Call, name string, body []byte) (v categoryJSON, created bool, err error) {
 			said, err := decodeCategory(body)
 			if err == nil {
-				err = a.Categories.SetCategory(c.Ctx, c.Key.App, name, said)
+				err = a.Settings.SetCategory(c.Ctx, c.Key.App, name, said)
 			}
 			return viewCategory(name, said), false, err
 		},

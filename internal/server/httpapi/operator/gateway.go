@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -68,16 +69,21 @@ func (a *API) services() settings[serviceJSON] {
 func decodeService(body []byte) (s access.Service, err error) {
 	err = call.Fields{
 		"access": &s.Access, "cookies": &s.Cookies, "split": &s.Split, "upload": &s.Upload,
-		"timeout": call.Reader(func(field string, raw json.RawMessage) (err error) {
-			var text string
-			if json.Unmarshal(raw, &text) != nil {
-				text = string(raw) // whole seconds
-			}
-			if s.Timeout, err = notification.ParseDuration(text); err != nil {
-				return notification.BadField(field, "must be a duration like 10s")
-			}
-			return nil
-		}),
+		"timeout": durationInto(&s.Timeout, "10s"),
 	}.Decode(body)
 	return s, err
+}
+
+// durationInto reads a duration: text, or whole seconds as a number.
+func durationInto(d *time.Duration, like string) call.Reader {
+	return func(field string, raw json.RawMessage) (err error) {
+		var text string
+		if json.Unmarshal(raw, &text) != nil {
+			text = string(raw)
+		}
+		if *d, err = notification.ParseDuration(text); err != nil {
+			return notification.BadField(field, "must be a duration like %s", like)
+		}
+		return nil
+	}
 }

@@ -9,7 +9,7 @@ import (
 
 // Routes returns the calls of this package.
 func (a *API) Routes() []call.Route {
-	return slices.Concat(a.categories().routes(a), a.services().routes(a), a.channels().routes(a), a.hooks().routes(a), a.sinks().routes(a), a.sources().routes(a), a.sourceRoutes(), []call.Route{
+	return slices.Concat(a.categories().routes(a), a.batches().routes(a), a.services().routes(a), a.channels().routes(a), a.hooks().routes(a), a.sinks().routes(a), a.sources().routes(a), a.sourceRoutes(), []call.Route{
 		{Pattern: "POST /v1/keys", Role: access.Admin, Action: "key.create", Serve: a.CreateKey},
 		{Pattern: "GET /v1/keys", Role: access.Admin, Serve: a.ListKeys},
 		{Pattern: "DELETE /v1/keys/{id}", Role: access.Admin, Action: "key.delete", Serve: a.DeleteKey},

@@ -1,0 +1,96 @@
+package access
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"time"
+
+	"godwit.dev/godwit/internal/notify/notification"
+)
+
+// Limits of the fixed batching intervals of an app's objects.
+const (
+	MinBatch   = 100 * time.Millisecond // below it, the load decides better (objects_batch_max)
+	MaxBatch   = time.Hour              // a signal that is older says little
+	maxBatches = 64                     // groups with an interval, because all settings of an app are read together
+)
+
+// EveryGroup stands for the groups without an interval of their own.
+const EveryGroup = "*"
+
+// CheckBatchGroup checks the name of a group, or EveryGroup.
+func CheckBatchGroup(name string) error {
+	if name == EveryGroup {
+		return nil
+	}
+	return notification.CheckName("group", name)
+}
+
+// Batches returns an app's batching intervals by group.
+func (r *Registry) Batches(app string) map[string]time.Duration {
+	if a := r.snap.Load().apps[app]; a != nil {
+		return a.Batches
+	}
+	return nil
+}
+
+// Batch returns the batching interval that applies to a group; 0: none.
+func (r *Registry) Batch(app, group string) time.Duration {
+	all := r.Batches(app)
+	if len(all) == 0 {
+		return 0
+	}
+	if d, own := all[group]; own {
+		return d
+	}
+	return all[EveryGroup]
+}
+
+// SetBatch sets a group's batching interval. 0: the group has none, whatever EveryGroup says. Every server that shares the apps' store uses
+// it within a second.
+func (r *Registry) SetBatch(ctx context.Context, app, group string, d time.Duration) error {
+	if err := CheckBatchGroup(group); err != nil {
+		return err
+	}
+	if d != 0 && (d < MinBatch || d > MaxBatch) {
+		return notification.BadField("batch", "must be 0, or from %s to %s, not %s", MinBatch, MaxBatch, d)
+	}
+	return r.changeBatches(ctx, app, group, func(all map[string]time.Duration) error {
+		if _, there := all[group]; !there && len(all) >= maxBatches {
+			return notification.BadField("group", "%d groups of the app have a batching interval; at most %d may have one", len(all), maxBatches)
+		}
+		all[group] = d
+		return nil
+	})
+}
+
+// DeleteBatch deletes a group's batching interval. It fails with ErrNoBatch if the group has none.
+func (r *Registry) DeleteBatch(ctx context.Context, app, group string) error {
+	return r.changeBatches(ctx, app, group, func(all map[string]time.Duration) error {
+		if _, there := all[group]; !there {
+			return ErrNoBatch
+		}
+		delete(all, group)
+		return nil
+	})
+}
+
+func (r *Registry) changeBatches(ctx context.Context, app, group string, change func(map[string]time.Duration) error) error {
+	err := r.store.UpdateApp(ctx, app, func(a *App) error {
+		all := maps.Clone(a.Batches)
+		if all == nil {
+			all = make(map[string]time.Duration)
+		}
+		if err := change(all); err != nil {
+			return err
+		}
+		a.Batches = all
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("change the batching of group %.128s of app %s: %w", group, app, err)
+	}
+	r.log.InfoContext(ctx, "batching changed", "app", app, "group", group)
+	return r.Reload(ctx)
+}
