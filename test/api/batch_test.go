@@ -48,7 +48,9 @@ func nextObject(t *testing.T, ws *websocket.Conn) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		var f struct{ Object *struct{ Object, Version string } }
+		var f struct {
+			Object *struct{ Object, Version string }
+		}
 		if err := json.Unmarshal(b, &f); err != nil {
 			t.Fatal(err)
 		}

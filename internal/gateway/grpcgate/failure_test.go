@@ -29,7 +29,7 @@ func (c complaining) AskRecipient(ctx context.Context, app, _, _ string, r *requ
 	return c.Ask(ctx, app, r)
 }
 
-// Clients take 8 KiB of trailers; grpc-go takes more, so it is told to.
+// Clients take 8 KiB of trailers by default; the test sets that limit for grpc-go, whose own is higher.
 func TestLongProblemReachesItsCaller(t *testing.T) {
 	var g *gate
 	gatetest.Start(t, func(s *gatetest.Server) {
