@@ -207,6 +207,9 @@ var urlSettings = map[string]urlSetting{
 		w.do(http.MethodDelete, "/v1/sinks/clickhouse", nil)
 	}},
 	"source urls": sourceSetting("redis", "redisstream", func(url string) map[string]any { return map[string]any{"urls": []string{url}} }),
+	"source url": sourceSetting("postgres", "postgres", func(url string) map[string]any {
+		return map[string]any{"url": strings.Replace(url, "://", "://u@", 1) + "d?sslmode=disable"}
+	}),
 	"channel fcm base_url": channelSetting("fcm", func(w *urlWorld, url string) map[string]any {
 		return map[string]any{"service_account": w.account("https://8.8.8.8/"), "base_url": url}
 	}),
@@ -364,7 +367,7 @@ var notDialled = map[string]string{
 	"config gateway_url":        "where people reach the gateway",
 	"config allow_private_urls": "a switch",
 	"config otlp":               "the operator's", "config oidc_issuer": "the operator's; never link-local: internal/access/signin/provider", "config postgres": "the operator's", "config redis": "the operator's",
-	"config nats": "the operator's", "config auth_url": "the operator's", "config driver_api_url": "the operator's",
+	"config nats": "the operator's", "config uploads": "the operator's", "config auth_url": "the operator's", "config driver_api_url": "the operator's",
 }
 
 // TestEverySettingWithAURLIsAttacked fails if a setting with a URL is added that no test here sets.
