@@ -124,6 +124,7 @@ TOOLS_examples/workers     := $(VENV) chromium
 TOOLS_internal/store/postgres := postgresql
 TOOLS_test/cluster         := postgresql haproxy
 TOOLS_test/campaigns       := postgresql haproxy
+TOOLS_test/sources         := postgresql
 TOOLS_test/faults          := postgresql haproxy
 TOOLS_test/api             := postgresql
 TOOLS_test/rides           := postgresql haproxy
@@ -131,7 +132,7 @@ TOOLS_internal/testkit/redisserver := redis
 TOOLS_internal/store/redisstream := redis
 TOOLS_internal/server/app        := redis
 TOOLS_examples/cluster     := postgresql haproxy
-TOOL_PACKAGES := test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/faults test/rides test/api examples/cluster internal/testkit/redisserver internal/store/redisstream internal/server/app
+TOOL_PACKAGES := test/sources test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/faults test/rides test/api examples/cluster internal/testkit/redisserver internal/store/redisstream internal/server/app
 # covers PACKAGE is not empty if PACKAGES name it: by its path or by a pattern that ends in /...
 covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/)))
 

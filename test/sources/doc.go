@@ -1,3 +1,3 @@
-// Package sources kills the real server and the databases that its sources read, while transactions run, and compares what recipients got with
-// what was committed.
+// Package sources kills the real server, and the databases of its sources, under load. Afterwards recipients must have exactly the committed
+// changes, in order.
 package sources

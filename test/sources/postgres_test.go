@@ -66,7 +66,7 @@ func (tr *trial) owner() (owner *blackbox.Server) {
 	return owner
 }
 
-// run kills servers and the database while transactions run, and compares what arrived with what was committed.
+// run kills servers and the database under load. Afterwards recipients must have exactly the committed changes, in order.
 func (tr *trial) run(servers, databases int) {
 	tr.Helper()
 	begun := time.Now()

@@ -26,10 +26,10 @@ const (
 	large       = 400   // changes of a transaction that is stored in parts
 )
 
-// never is in what rolled back transactions say.
+// never marks changes that are rolled back.
 const never = " never"
 
-// part is in what large transactions say.
+// part marks changes of large transactions.
 const part = " part"
 
 // office runs transactions that notify, and remembers those that were committed.
@@ -250,7 +250,7 @@ func (w *writer) close() {
 	}
 }
 
-// compare reports how what recipients have differs from what was committed for them.
+// compare reports lost, doubled and foreign changes of all recipients.
 func (o *office) compare(t *testing.T, has func(to string) []string) {
 	t.Helper()
 	for _, to := range recipients() {
