@@ -98,6 +98,9 @@ type refused interface {
 	IsClusterDown() bool
 }
 
+// stated is implemented by errors that PostgreSQL returned (pgconn.PgError).
+type stated interface{ SQLState() string }
+
 // Cause describes why a request to another server got no readable answer. Errors of net/http contain parts of the other side's text, so
 // only their kind is used.
 func Cause(err error) string {
@@ -107,6 +110,7 @@ func Cause(err error) string {
 	var number syscall.Errno
 	var own plain
 	var redis refused
+	var sql stated
 	switch {
 	case err == nil:
 		return ""
@@ -114,6 +118,8 @@ func Cause(err error) string {
 		return own.Plain()
 	case errors.As(err, &redis):
 		return redisProblem(redis)
+	case errors.As(err, &sql):
+		return fmt.Sprintf("the database refused it with the code %.5s (SQLSTATE)", printable(sql.SQLState()))
 	case errors.Is(err, urlguard.ErrPrivate):
 		return urlguard.ErrPrivate.Error()
 	case errors.As(err, &at) && at.Timeout(), errors.Is(err, context.DeadlineExceeded), errors.Is(err, os.ErrDeadlineExceeded):

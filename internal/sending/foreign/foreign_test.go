@@ -3,6 +3,7 @@ package foreign
 import (
 	"bufio"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -117,5 +118,17 @@ func TestCausesSayWhatHelps(t *testing.T) {
 	strict := urlguard.Client(urlguard.Options{})
 	if _, err := strict.Get(plain.URL); Cause(err) != "address is not public" {
 		t.Errorf("%q of %v", Cause(err), err)
+	}
+}
+
+// refusal is an error as a database returns it.
+type refusal struct{ error }
+
+func (refusal) SQLState() string { return "42501" }
+
+func TestCausesSayWhatADatabaseRefused(t *testing.T) {
+	err := refusal{errors.New("permission denied for table secret")}
+	if got, want := Cause(fmt.Errorf("add a table: %w", err)), `the database refused it with the code 42501 (SQLSTATE)`; got != want {
+		t.Errorf("%q, not %q", got, want)
 	}
 }

@@ -115,7 +115,7 @@ var known = []struct {
 	{sink.ErrUnknown, NotFound, "there is no such kind of sink; there is clickhouse"},
 	{sink.ErrNone, NotFound, "the app has no sink of this kind; PUT /v1/sinks/clickhouse makes one"},
 	{source.ErrUnknown, NotFound, "there is no such kind of source; there is redisstream"},
-	{source.ErrNone, NotFound, "the app has no source of this kind; PUT /v1/sources/redisstream makes one"},
+	{source.ErrNone, NotFound, "the app has no source of this name; PUT /v1/sources/{name} makes one"},
 	{template.ErrUnknown, NotFound, "the app has no template of this name"},
 	{template.ErrRevision, RevisionMismatch, ""},
 	{campaign.ErrNotFound, NotFound, "the app has no campaign with this id"},

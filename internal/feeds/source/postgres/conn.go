@@ -76,7 +76,11 @@ func config(t *source.Target) (*pgconn.Config, error) {
 		return nil, errors.New("the URL of PostgreSQL is damaged")
 	}
 	cfg.Password = t.Values.Text(FieldPassword)
-	cfg.RuntimeParams = map[string]string{"application_name": "godwit source " + t.Name}
+	// Values look the same whatever the database or the user sets; the wire is in UTF-8 also if the database is not.
+	cfg.RuntimeParams = map[string]string{
+		"application_name": "godwit source " + t.Name, "client_encoding": "UTF8", "DateStyle": "ISO", "IntervalStyle": "postgres",
+		"bytea_output": "hex", "extra_float_digits": "1",
+	}
 	if name := q.Get("application_name"); name != "" {
 		cfg.RuntimeParams["application_name"] = name
 	}
@@ -147,12 +151,6 @@ func (c *conn) one(ctx context.Context, sql string) (text string, ok bool, err e
 func quoted(name string) string  { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 func literal(text string) string { return "'" + strings.ReplaceAll(text, "'", "''") + "'" } // standard_conforming_strings is on since 9.1
 
-// qualified is the name of a table as SQL has it.
-func qualified(full string) string {
-	schema, name, _ := strings.Cut(full, ".")
-	return quoted(schema) + "." + quoted(name)
-}
-
 // Codes of errors of the server (PostgreSQL, appendix A).
 const (
 	codeInUse        = "55006"
@@ -176,11 +174,20 @@ func explain(err error) error {
 	switch pg.Code {
 	case codeBadPassword, codeNotPermitted:
 		return fmt.Errorf("%w: check the user, the password and pg_hba.conf, which needs a line for replication connections to the database", pg)
-	case codeNoRight:
-		return fmt.Errorf("%w: the user needs the attribute REPLICATION (ALTER ROLE … REPLICATION), and must own tables to publish them", pg)
 	}
 	return pg
 }
+
+// needs adds to an error of the server what to do if the user lacks a right.
+func needs(err error, what string) error {
+	if coded(err, codeNoRight) {
+		return fmt.Errorf("%w: %s", err, what)
+	}
+	return err
+}
+
+// replicates is what a user needs for a slot.
+const replicates = "the user needs the attribute REPLICATION (ALTER ROLE … REPLICATION)"
 
 // system is what IDENTIFY_SYSTEM tells of a server.
 type system struct {
@@ -254,7 +261,7 @@ func (c *conn) makeSlot(ctx context.Context, name string) (at LSN, snapshot stri
 	defer cancel()
 	rows, err := c.rows(ctx, "CREATE_REPLICATION_SLOT "+quoted(name)+" LOGICAL pgoutput "+options)
 	if err != nil || len(rows) != 1 || len(rows[0]) < 3 {
-		return 0, "", fmt.Errorf("make the replication slot %s: %w", name, err)
+		return 0, "", fmt.Errorf("make the replication slot %s: %w", name, needs(err, replicates))
 	}
 	at, err = parseLSN(string(rows[0][1]))
 	return at, string(rows[0][2]), err

@@ -70,7 +70,7 @@ func (f *feed) copyTables(ctx context.Context, to source.Emitter, snapshot strin
 
 // copyTable copies a table by its primary key, page by page.
 func (f *feed) copyTable(ctx context.Context, to source.Emitter, c *conn, t *Table, at LSN) error {
-	keys, err := c.query(ctx, "SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey) WHERE i.indrelid = "+literal(qualified(t.full()))+"::regclass AND i.indisprimary ORDER BY array_position(i.indkey::int2[], a.attnum)")
+	keys, err := c.query(ctx, "SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey) WHERE i.indrelid = "+literal(t.qualified())+"::regclass AND i.indisprimary ORDER BY array_position(i.indkey::int2[], a.attnum)")
 	if err != nil {
 		return err
 	}
@@ -83,7 +83,7 @@ func (f *feed) copyTable(ctx context.Context, to source.Emitter, c *conn, t *Tab
 	}
 	order := strings.Join(names, ", ")
 	for done := 0; ; {
-		sql := "SELECT * FROM " + qualified(t.full())
+		sql := "SELECT * FROM " + t.qualified()
 		var params [][]byte
 		if after := f.at.Copy.After; after != nil {
 			var places []string
@@ -94,7 +94,7 @@ func (f *feed) copyTable(ctx context.Context, to source.Emitter, c *conn, t *Tab
 		}
 		r := c.ExecParams(ctx, sql+" ORDER BY "+order+fmt.Sprintf(" LIMIT %d", pageOfRows), params, nil, nil, nil).Read()
 		if r.Err != nil {
-			return explain(r.Err)
+			return needs(explain(r.Err), "the user needs GRANT SELECT ON the table")
 		}
 		m := mapped(t, described(r))
 		if m.err != nil {

@@ -92,7 +92,7 @@ func (f *feed) start(ctx context.Context) error {
 			if coded(err, codeNotReady) {
 				return f.lost("cannot be read (" + m.Message + ")")
 			}
-			return err
+			return needs(err, replicates)
 		}
 	}
 }
@@ -200,6 +200,9 @@ func (s *stream) change(ctx context.Context, c *change, start LSN) error {
 		return nil
 	case aCommit:
 		return s.endCommit(ctx, c.end)
+	case aMessage, anInsert, anUpdate, aDelete, aTruncate:
+	default: // types and origins come once a connection: ids must not count them
+		return nil
 	}
 	alone := s.commit == nil // a message that is no part of a transaction
 	if alone {
@@ -278,7 +281,8 @@ func (s *stream) endCommit(ctx context.Context, end LSN) error {
 func (s *stream) relate(rel *relation) {
 	delete(s.relations, rel.id)
 	for i := range s.tables {
-		if t := &s.tables[i]; t.full() == rel.schema+"."+rel.name {
+		t := &s.tables[i]
+		if schema, name := t.names(); schema == rel.schema && name == rel.name {
 			m := mapped(t, rel)
 			s.relations[rel.id] = m
 			if m.err != nil {

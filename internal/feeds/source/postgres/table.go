@@ -22,7 +22,7 @@ const (
 // Table says what the rows of a table become: notifications, where Recipient is set, or versions of objects. Group, Title and Body are names
 // of columns, or, if the table has no such column, the text itself.
 type Table struct {
-	Table     string   `json:"table"` // with or without its schema; without one it is public
+	Table     string   `json:"table"` // with or without its schema; without one it is public. Names with dots are in quotes, as in SQL
 	Recipient string   `json:"recipient,omitempty"`
 	ID        string   `json:"id,omitempty"`
 	Title     string   `json:"title,omitempty"`
@@ -70,8 +70,8 @@ func (t *Table) check() error {
 	switch {
 	case t.Table == "":
 		return errors.New("table is required")
-	case strings.Count(t.Table, ".") > 1 || strings.HasPrefix(t.Table, ".") || strings.HasSuffix(t.Table, "."):
-		return errors.New("table must be a name, or a schema and a name")
+	case !t.named():
+		return fmt.Errorf("table is %.130q, but must be a name, or a schema and a name; names with dots are in quotes, as in SQL", t.Table)
 	case t.Recipient == "" && t.Object == "":
 		return errors.New("recipient or object is required: the column with the recipient of a notification, or with the name of an object")
 	case t.Recipient != "" && (t.Object != "" || t.Group != "" || t.Payload != nil):
@@ -88,7 +88,8 @@ func (t *Table) check() error {
 			return fmt.Errorf("on has %.20q; there are insert, update and delete", on)
 		}
 	}
-	names := slices.Concat([]string{t.Recipient, t.ID, t.Object}, t.Data, t.Payload, strings.Split(t.Table, "."))
+	schema, table := t.names()
+	names := slices.Concat([]string{t.Recipient, t.ID, t.Object, schema, table}, t.Data, t.Payload)
 	for _, name := range names {
 		if len(name) > maxName || strings.ContainsRune(name, 0) {
 			return fmt.Errorf("%.70q is no name: it has more than %d bytes, or NUL", name, maxName)
@@ -102,12 +103,57 @@ func (t *Table) check() error {
 	return nil
 }
 
-// full is the table's name with its schema.
-func (t *Table) full() string {
-	if strings.Contains(t.Table, ".") {
-		return t.Table
+// named reports whether the table's name can be read.
+func (t *Table) named() bool {
+	_, rest, ok := cutName(t.Table)
+	if ok && rest != "" {
+		_, rest, ok = cutName(rest)
 	}
-	return "public." + t.Table
+	return ok && rest == ""
+}
+
+// names are the table's schema and name.
+func (t *Table) names() (schema, name string) {
+	first, rest, _ := cutName(t.Table)
+	if rest == "" {
+		return "public", first
+	}
+	name, _, _ = cutName(rest)
+	return first, name
+}
+
+// cutName takes a name from the front of a text. A name that begins with a quotation mark ends with one, and has two for each within.
+func cutName(text string) (name, rest string, ok bool) {
+	if quoted, is := strings.CutPrefix(text, `"`); is {
+		for {
+			part, after, found := strings.Cut(quoted, `"`)
+			if name += part; !found {
+				return "", "", false
+			}
+			if quoted, is = strings.CutPrefix(after, `"`); !is {
+				rest, is = strings.CutPrefix(after, ".")
+				return name, rest, name != "" && is == (rest != "") && (is || after == "")
+			}
+			name += `"`
+		}
+	}
+	name, rest, is := strings.Cut(text, ".")
+	return name, rest, name != "" && is == (rest != "")
+}
+
+// full is the table's name with its schema, with quotes where SQL needs them.
+func (t *Table) full() string {
+	schema, name := t.names()
+	if identifier.MatchString(schema) && identifier.MatchString(name) {
+		return schema + "." + name
+	}
+	return t.qualified()
+}
+
+// qualified is the table's name with its schema, always with quotes.
+func (t *Table) qualified() string {
+	schema, name := t.names()
+	return quoted(schema) + "." + quoted(name)
 }
 
 // rows converts the rows of a table, as it is from some place in the log on.

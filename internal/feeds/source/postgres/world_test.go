@@ -197,7 +197,13 @@ func (w *world) becomes(state source.State, says string) {
 // sql runs statements, each in a transaction of its own, unless it begins one.
 func (w *world) sql(statements ...string) {
 	w.t.Helper()
-	c, err := pgx.Connect(w.t.Context(), w.pg.URL())
+	w.in(w.pg.URL(), statements...)
+}
+
+// in runs statements in a database.
+func (w *world) in(url string, statements ...string) {
+	w.t.Helper()
+	c, err := pgx.Connect(w.t.Context(), url)
 	if err != nil {
 		w.t.Fatal(err)
 	}
