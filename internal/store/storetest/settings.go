@@ -58,7 +58,8 @@ func settingCases() map[string]func(e *appEnv) {
 			Enabled: true, Private: true, CreatedAt: madeAt, UpdatedAt: changedAt,
 		},
 		mark: func(s *source.Source, with string) {
-			s.Values, s.CreatedAt, s.UpdatedAt = setting.Values{"urls": []byte(`["` + with + `"]`)}, madeAt, changedAt
+			s.Kind, s.CreatedAt, s.UpdatedAt = streams.Name, madeAt, changedAt
+			s.Values = setting.Values{"urls": []byte(`["` + with + `"]`)}
 		},
 		change: func(s *source.Source) { s.Enabled = false; delete(s.Values, "recipients") },
 		place:  func(s *source.Source) (string, string) { return s.App, s.Name },
