@@ -122,6 +122,7 @@ TOOLS_test/webpage         := chromium $(NODE_MODULES)
 TOOLS_examples/observatory := $(PYTHON_VENV)
 TOOLS_examples/workers     := $(VENV) chromium
 TOOLS_internal/store/postgres := postgresql
+TOOLS_internal/feeds/source/postgres := postgresql
 TOOLS_test/cluster         := postgresql haproxy
 TOOLS_test/campaigns       := postgresql haproxy
 TOOLS_test/sources         := postgresql
@@ -132,7 +133,7 @@ TOOLS_internal/testkit/redisserver := redis
 TOOLS_internal/store/redisstream := redis
 TOOLS_internal/server/app        := redis
 TOOLS_examples/cluster     := postgresql haproxy
-TOOL_PACKAGES := test/sources test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/faults test/rides test/api examples/cluster internal/testkit/redisserver internal/store/redisstream internal/server/app
+TOOL_PACKAGES := internal/feeds/source/postgres test/sources test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/faults test/rides test/api examples/cluster internal/testkit/redisserver internal/store/redisstream internal/server/app
 # covers PACKAGE is not empty if PACKAGES name it: by its path or by a pattern that ends in /...
 covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/)))
 

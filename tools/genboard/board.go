@@ -110,6 +110,8 @@ var board = []row{
 		}},
 		{"Sinks' lag", "How long ago the oldest event happened that is not in ClickHouse yet.", "s", false, []line{{"max by (instance) (godwit_sink_lag_seconds)", "{{instance}}"}}},
 		{"Sinks", "Events a second that they take.", "ops", false, []line{{"sum by (instance) (rate(godwit_sink_events_total" + rate + "))", "{{instance}}"}}},
+		{"Sources' lag", "Age of the oldest entry that waits at a source.", "s", false, []line{{"max by (source) (godwit_source_lag_seconds)", "{{source}}"}}},
+		{"Sources", "Entries a second, by what became of them.", "ops", false, []line{{"sum by (outcome) (rate(godwit_source_entries_total" + rate + "))", "{{outcome}}"}}},
 		{"Traces", "Spans a second, where there is a collector: sent, failed, dropped.", "ops", false, []line{{"sum by (outcome) (rate(godwit_trace_spans_total" + rate + "))", "{{outcome}}"}}},
 	}},
 	{"Objects, topics and requests", []panel{

@@ -10,6 +10,10 @@ var (
 	entriesDesc = prometheus.NewDesc("godwit_source_entries_total",
 		"Entries that were read from sources, by what became of them. Those whose mailbox is full are counted each time they are tried.", []string{"source", "outcome"}, nil)
 	sourcesDesc = prometheus.NewDesc("godwit_sources", "Sources that are switched on, by state.", []string{"source", "state"}, nil)
+
+	lagBytesDesc   = prometheus.NewDesc("godwit_source_lag_bytes", "Bytes of its log that the furthest source of this server is behind; 0 where a source has no log.", []string{"source"}, nil)
+	lagEntriesDesc = prometheus.NewDesc("godwit_source_lag_entries", "Entries that wait at the source of this server with the most; 0 where they are not counted.", []string{"source"}, nil)
+	lagTimeDesc    = prometheus.NewDesc("godwit_source_lag_seconds", "Age of the oldest entry that waits at a source of this server; 0 if there is none.", []string{"source"}, nil)
 )
 
 func (c *Counts) add(o *Counts) {
@@ -51,6 +55,9 @@ func (t *totals) add(c *Counts) {
 func (s *Service) Describe(ch chan<- *prometheus.Desc) {
 	ch <- entriesDesc
 	ch <- sourcesDesc
+	ch <- lagBytesDesc
+	ch <- lagEntriesDesc
+	ch <- lagTimeDesc
 }
 
 // Collect is prometheus.Collector.
@@ -61,14 +68,29 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 		} {
 			ch <- prometheus.MustNewConstMetric(entriesDesc, prometheus.CounterValue, float64(n), kind, string(fate))
 		}
-		states := map[State]int{Running: 0, Failing: 0, Waiting: 0}
-		for _, r := range s.sources.Runners() {
-			if r.source.Kind == kind {
-				states[r.state()]++
-			}
-		}
+		states, lag := s.fare(kind)
 		for state, n := range states {
 			ch <- prometheus.MustNewConstMetric(sourcesDesc, prometheus.GaugeValue, float64(n), kind, string(state))
 		}
+		ch <- prometheus.MustNewConstMetric(lagBytesDesc, prometheus.GaugeValue, float64(lag.Bytes), kind)
+		ch <- prometheus.MustNewConstMetric(lagEntriesDesc, prometheus.GaugeValue, float64(lag.Entries), kind)
+		ch <- prometheus.MustNewConstMetric(lagTimeDesc, prometheus.GaugeValue, lag.Time.Seconds(), kind)
 	}
+}
+
+// fare counts the sources of a kind by state. lag has the most of each that a source of this server is behind.
+func (s *Service) fare(kind string) (states map[State]int, lag Lag) {
+	states = map[State]int{Running: 0, Failing: 0, Waiting: 0}
+	for _, r := range s.sources.Runners() {
+		if r.source.Kind != kind {
+			continue
+		}
+		info := Info{State: Waiting}
+		r.show(&info)
+		states[info.State]++
+		if l := info.Lag; l != nil {
+			lag.Bytes, lag.Entries, lag.Time = max(lag.Bytes, l.Bytes), max(lag.Entries, l.Entries), max(lag.Time, l.Time)
+		}
+	}
+	return states, lag
 }

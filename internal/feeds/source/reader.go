@@ -144,7 +144,7 @@ func (r *reader) Lag(l Lag) {
 func (r *reader) found(finding string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.finding, r.caught = finding, false
+	r.finding, r.caught, r.lag = finding, false, nil
 }
 
 // note logs, once a stream, that one of its entries is no notification.
@@ -181,11 +181,4 @@ func (r *reader) show(info *Info) {
 	case r.caught:
 		info.State = Running
 	}
-}
-
-// state is the source's condition in one word.
-func (r *reader) state() State {
-	info := Info{State: Waiting}
-	r.show(&info)
-	return info.State
 }

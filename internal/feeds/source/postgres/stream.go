@@ -108,6 +108,7 @@ type stream struct {
 	confirmed atomic.Uint64
 	ahead     atomic.Uint64 // the end of the server's log, as it last said
 	heard     *atomic.Int64
+	oldest    atomic.Int64 // when the oldest commit that waits was made, as UnixNano; 0: none waits
 
 	// of the receiver
 	relations map[uint32]*rows
@@ -353,6 +354,7 @@ func (s *stream) keepAlive(ctx context.Context) error {
 		if err := s.status(true); err != nil {
 			return err
 		}
+		s.reportLag()   // it grows also while nothing can be stored
 		if s.q.full() { // the receiver waits: it hears nothing
 			s.heard.Store(time.Now().UnixNano())
 		}
@@ -488,10 +490,18 @@ func (s *stream) remember(ctx context.Context, entries []source.Entry) error {
 
 // lag tells how far the source is behind. oldest is the time of the oldest commit that waits; zero: none.
 func (s *stream) lag(oldest time.Time) {
-	var l source.Lag
-	l.Bytes = max(0, int64(s.ahead.Load()-s.confirmed.Load())) //nolint:gosec // a difference
+	var since int64
 	if !oldest.IsZero() {
-		l.Time = max(0, time.Since(oldest))
+		since = oldest.UnixNano()
+	}
+	s.oldest.Store(since)
+	s.reportLag()
+}
+
+func (s *stream) reportLag() {
+	l := source.Lag{Bytes: max(0, int64(s.ahead.Load()-s.confirmed.Load()))} //nolint:gosec // a difference
+	if since := s.oldest.Load(); since != 0 {
+		l.Time = max(0, time.Since(time.Unix(0, since)))
 	}
 	s.to.Lag(l)
 }

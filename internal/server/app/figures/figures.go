@@ -164,7 +164,7 @@ func (s *Server) troubles(ctx context.Context, app string, found *watch.State) {
 	}
 	for _, from := range s.Sources.List(app) {
 		if from.State == source.Failing {
-			found.Takes = append(found.Takes, watch.Trouble{Name: from.Kind, State: string(from.State), Error: from.Error, Since: from.Since})
+			found.Takes = append(found.Takes, watch.Trouble{Name: from.Name, State: string(from.State), Error: from.Error, Since: from.Since})
 		}
 	}
 }
