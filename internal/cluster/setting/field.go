@@ -32,7 +32,7 @@ type Kind interface {
 	Check(v Values) error
 }
 
-// Tidier is a Kind that accepts values in several forms, of which it stores one, such as a password within a URL.
+// Tidier is a Kind that accepts values in a form that it does not store, such as a password within a URL.
 type Tidier interface {
 	// Tidy changes values that were given into those that are stored. It is called before Check.
 	Tidy(v Values)

@@ -209,7 +209,7 @@ func (c *conn) identify(ctx context.Context) (s system, err error) {
 	return s, err
 }
 
-// end returns where a former timeline ended in the history of the present one; false: it is no part of it.
+// end returns the position at which a former timeline branched into the present one; false: it did not.
 func (c *conn) end(ctx context.Context, now, former int) (LSN, bool, error) {
 	rows, err := c.query(ctx, "TIMELINE_HISTORY "+strconv.Itoa(now))
 	if err != nil || len(rows) != 1 || len(rows[0]) != 2 {
@@ -250,8 +250,8 @@ func (c *conn) slot(ctx context.Context, name string) (s slotState, err error) {
 	return s, err
 }
 
-// makeSlot makes a replication slot. It returns the position from which on the slot has changes, and the name of a snapshot of what was
-// before, which lasts until the next command.
+// makeSlot makes a replication slot. The slot has the changes behind a position, and the snapshot has the rows before it. The snapshot lasts
+// until the next command.
 func (c *conn) makeSlot(ctx context.Context, name string) (at LSN, snapshot string, err error) {
 	options := "EXPORT_SNAPSHOT"
 	if c.version >= 170_000 {

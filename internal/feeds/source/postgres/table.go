@@ -254,7 +254,7 @@ func (r *row) json(names []string) ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// known returns the row as JSON, as far as it is known, for the quarantine.
+// known returns the known columns of the row as JSON, for the quarantine.
 func (r *row) known() []byte {
 	out := []byte{'{'}
 	for i, v := range r.values {
