@@ -43,9 +43,15 @@ func connect(ctx context.Context, t *source.Target, replication bool) (*conn, er
 	defer cancel()
 	pg, err := pgconn.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return nil, explain(err)
+		return nil, needs(explain(err), replicates)
 	}
 	c := &conn{PgConn: pg}
+	if pg.ParameterStatus("server_encoding") == "SQL_ASCII" { // its bytes are of no encoding: the server would refuse to convert some
+		if err := c.exec(ctx, "SET client_encoding = 'SQL_ASCII'"); err != nil {
+			c.close()
+			return nil, err
+		}
+	}
 	number, _, _ := strings.Cut(pg.ParameterStatus("server_version"), " ")
 	major, minor, _ := strings.Cut(number, ".")
 	high, _ := strconv.Atoi(major)

@@ -96,7 +96,11 @@ func (f *feed) copyTable(ctx context.Context, to source.Emitter, c *conn, t *Tab
 		if r.Err != nil {
 			return needs(explain(r.Err), "the user needs GRANT SELECT ON the table")
 		}
-		m := mapped(t, described(r))
+		rel := described(r)
+		if err := f.resolve(ctx, rel); err != nil {
+			return err
+		}
+		m := mapped(t, rel)
 		if m.err != nil {
 			return m.err
 		}

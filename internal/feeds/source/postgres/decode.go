@@ -33,6 +33,8 @@ type column struct {
 	name string
 	key  bool // part of the replica identity
 	kind uint32
+	// element is the type of an array's elements, where a user has made the type; 0: elements knows it, or it is no array
+	element uint32
 }
 
 // value is one column of a row.

@@ -22,13 +22,14 @@ type feed struct {
 	c           *conn
 	system      system
 	at          *position // nil: the source was never connected
+	types       map[uint32]own
 }
 
 var _ source.Feed = (*feed)(nil)
 
 // open connects to the server. Everything else is done by Run, which can say what it does.
 func open(ctx context.Context, t source.Target, tables []Table) (*feed, error) {
-	f := &feed{t: &t, log: t.Log, tables: tables, slot: slot(&t)}
+	f := &feed{t: &t, log: t.Log, tables: tables, slot: slot(&t), types: make(map[uint32]own)}
 	f.publication, f.own = publication(&t)
 	var err error
 	if f.at, err = readPosition(&t); err != nil {

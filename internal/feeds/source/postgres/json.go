@@ -27,16 +27,20 @@ var elements = map[uint32]uint32{
 }
 
 // appendJSON appends a value as PostgreSQL writes it in its text form. Numbers keep all their digits.
-func appendJSON(out []byte, kind uint32, v value) []byte {
+func appendJSON(out []byte, c *column, v value) []byte {
 	if v.kind == isNull {
 		return append(out, "null"...)
 	}
-	if of, ok := elements[kind]; ok {
-		if array, ok := appendArray(out, of, v.text); ok {
-			return array
+	of, array := elements[c.kind]
+	if c.element != 0 {
+		of, array = c.element, true
+	}
+	if array {
+		if list, ok := appendArray(out, of, v.text); ok {
+			return list
 		}
 	}
-	return appendScalar(out, kind, v.text)
+	return appendScalar(out, c.kind, v.text)
 }
 
 func appendScalar(out []byte, kind uint32, text []byte) []byte {

@@ -31,11 +31,11 @@ func TestValuesKeepTheirTypeAndDigits(t *testing.T) {
 		{99999, "{odd}", `"{odd}"`},
 		{3807, `{"{\"a\": 1}"}`, `[{"a":1}]`},
 	} {
-		if got := string(appendJSON(nil, c.kind, value{kind: isText, text: []byte(c.text)})); got != c.want {
+		if got := string(appendJSON(nil, &column{kind: c.kind}, value{kind: isText, text: []byte(c.text)})); got != c.want {
 			t.Errorf("%s of type %d: %s, want %s", c.text, c.kind, got, c.want)
 		}
 	}
-	if got := string(appendJSON(nil, typeInt4, value{kind: isNull})); got != "null" {
+	if got := string(appendJSON(nil, &column{kind: typeInt4}, value{kind: isNull})); got != "null" {
 		t.Errorf("null is %s", got)
 	}
 }
@@ -45,7 +45,7 @@ func FuzzAppendJSON(f *testing.F) {
 		f.Add(kind, []byte(`{1,"a\"b",NULL,{2}}`))
 	}
 	f.Fuzz(func(t *testing.T, kind uint32, text []byte) {
-		if got := appendJSON(nil, kind, value{kind: isText, text: text}); !json.Valid(got) {
+		if got := appendJSON(nil, &column{kind: kind}, value{kind: isText, text: text}); !json.Valid(got) {
 			t.Errorf("%q of type %d is %q", text, kind, got)
 		}
 	})

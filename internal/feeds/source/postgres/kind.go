@@ -196,7 +196,7 @@ func (Kind) Remove(ctx context.Context, t source.Target) error {
 		return err
 	}
 	if p == nil || p.Slot == "" {
-		return fmt.Errorf("whether the replication slot %s is the source's is not known here: where it is, SELECT pg_drop_replication_slot('%[1]s')", slot(&t))
+		return fmt.Errorf("the source has not made a replication slot here; if %s was made for it, SELECT pg_drop_replication_slot('%[1]s')", slot(&t))
 	}
 	c, err := connect(ctx, &t, false)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"strings"
 	"testing"
 
-	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/feeds/source/postgres"
 )
@@ -67,14 +66,48 @@ func TestValuesLookTheSameWhateverTheDatabaseSets(t *testing.T) {
 	w := newWorld(t)
 	w.sql(`CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'`, `ALTER DATABASE latin SET datestyle = 'SQL, DMY'`,
 		`ALTER DATABASE latin SET intervalstyle = 'iso_8601'`, `ALTER DATABASE latin SET bytea_output = 'escape'`)
-	url := strings.Replace(w.pg.URL(), "/"+w.text("SELECT current_database()"), "/latin", 1)
-	w.in(url, `CREATE TABLE orders (customer text, name text, day date, span interval, bytes bytea)`)
-	table := map[string]any{"table": "orders", "recipient": "customer"}
-	v := setting.Values{postgres.FieldURL: setting.JSON(url), postgres.FieldTables: setting.JSON([]any{table})}
-	if _, _, err := w.Set(t.Context(), "shop", postgres.Name, source.Change{Values: v, Private: true}); err != nil {
-		t.Fatal(err)
-	}
-	w.becomes(source.Running, "")
+	url := w.reads("latin", `CREATE TABLE orders (customer text, name text, day date, span interval, bytes bytea)`)
 	w.in(url, `SET datestyle = 'ISO'; INSERT INTO orders VALUES ('ann', 'Zo' || chr(235), '2026-11-03', '1 day 02:00', '\x00')`)
 	w.gets(`ann  {"customer":"ann","name":"Zoë","day":"2026-11-03","span":"1 day 02:00:00","bytes":"\\x00"}`)
+}
+
+// The server cannot convert what a database of the encoding SQL_ASCII holds. A value that is no UTF-8 must not stop the source.
+func TestADatabaseWithoutAnEncodingIsRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.sql(`CREATE DATABASE ascii ENCODING 'SQL_ASCII' TEMPLATE template0 LC_COLLATE 'C' LC_CTYPE 'C'`)
+	url := w.reads("ascii", `CREATE TABLE orders (customer text, name text)`)
+	w.in(url, `INSERT INTO orders VALUES ('ann', E'caf\xe9!'), ('bob', 'Zoë')`, `SELECT pg_logical_emit_message(true, 'godwit.shop', E'{"to":"ann","title":"\xe9"}')`,
+		emits(`{"to":"ann","title":"after"}`))
+	w.gets(`ann  {"customer":"ann","name":"caf�!"}`, `bob  {"customer":"bob","name":"Zoë"}`, "ann after ")
+	if q := w.quarantined(); len(q) != 1 || !strings.Contains(q[0], "not valid UTF-8") {
+		t.Errorf("in quarantine are %q", q)
+	}
+}
+
+// reads makes the source read the table orders of another database, once statements have run there, and returns the database's URL.
+func (w *world) reads(database string, statements ...string) string {
+	w.t.Helper()
+	url := strings.Replace(w.pg.URL(), "/"+w.text("SELECT current_database()"), "/"+database, 1)
+	w.in(url, statements...)
+	table := map[string]any{"table": "orders", "recipient": "customer"}
+	w.set(postgres.FieldURL, url, postgres.FieldTables, []any{table})
+	w.becomes(source.Running, "")
+	return url
+}
+
+func TestTypesThatUsersMadeAreWhatTheyAreMadeOf(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.sql(`CREATE DOMAIN small AS int CHECK (value < 100); CREATE DOMAIN smaller AS small; CREATE TYPE state AS ENUM ('new', 'a b'); CREATE TYPE place AS (street text, n int);
+		CREATE TABLE gate (name text PRIMARY KEY, n smaller, list smaller[], states state[], at place, ways place[])`)
+	const row = `5, '{1,NULL}', '{new,"a b"}', ROW('x, y', 1), ARRAY[ROW('x', 1)::place])`
+	w.sql(`INSERT INTO gate VALUES ('before', ` + row)
+	table := map[string]any{"table": "gate", "group": "gates", "object": "name", "payload": []string{"n", "list", "states", "at", "ways"}}
+	w.set(postgres.FieldTables, []any{table}, postgres.FieldSnapshot, true)
+	w.becomes(source.Running, "")
+	w.sql(`INSERT INTO gate VALUES ('after', ` + row)
+	for _, name := range []string{"before", "after"} {
+		w.object(name, `{"n":5,"list":[1,null],"states":["new","a b"],"at":"(\"x, y\",1)","ways":["(x,1)"]}`)
+	}
 }

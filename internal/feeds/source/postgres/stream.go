@@ -197,8 +197,7 @@ func (s *stream) change(ctx context.Context, c *change, start LSN) error {
 		s.commit = &commit{lsn: c.lsn, at: c.at, xid: c.xid}
 		return nil
 	case aRelation:
-		s.relate(c.rel)
-		return nil
+		return s.relate(ctx, c.rel)
 	case aCommit:
 		return s.endCommit(ctx, c.end)
 	case aMessage, anInsert, anUpdate, aDelete, aTruncate:
@@ -279,11 +278,14 @@ func (s *stream) endCommit(ctx context.Context, end LSN) error {
 }
 
 // relate finds what the rows of a table become.
-func (s *stream) relate(rel *relation) {
+func (s *stream) relate(ctx context.Context, rel *relation) error {
 	delete(s.relations, rel.id)
 	for i := range s.tables {
 		t := &s.tables[i]
 		if schema, name := t.names(); schema == rel.schema && name == rel.name {
+			if err := s.resolve(ctx, rel); err != nil {
+				return err
+			}
 			m := mapped(t, rel)
 			s.relations[rel.id] = m
 			if m.err != nil {
@@ -291,6 +293,7 @@ func (s *stream) relate(rel *relation) {
 			}
 		}
 	}
+	return nil
 }
 
 // truncate makes the objects of truncated tables unknown.

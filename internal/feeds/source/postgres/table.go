@@ -236,7 +236,7 @@ func (r *row) json(names []string) ([]byte, error) {
 			out = append(out, ',')
 		}
 		c := &r.of.rel.columns[i]
-		out = appendJSON(append(appendString(out, []byte(c.name)), ':'), c.kind, v)
+		out = appendJSON(append(appendString(out, []byte(c.name)), ':'), c, v)
 		return nil
 	}
 	if names == nil {
@@ -265,7 +265,7 @@ func (r *row) known() []byte {
 			out = append(out, ',')
 		}
 		c := &r.of.rel.columns[i]
-		out = appendJSON(append(appendString(out, []byte(c.name)), ':'), c.kind, v)
+		out = appendJSON(append(appendString(out, []byte(c.name)), ':'), c, v)
 	}
 	return append(out, '}')
 }
