@@ -18,7 +18,7 @@ type Type int
 // Types of fields.
 const (
 	Text Type = iota
-	Bool      // "true", or absent
+	Bool      // true, false or absent
 	List
 	Days  // a duration: stored in nanoseconds, shown like 90d
 	Words // a list, stored as a text of words separated by spaces; it may also be given as such a text

@@ -23,6 +23,8 @@ func fieldFlags(f *pflag.FlagSet, fields []setting.Field) {
 		case f.Lookup(field.Flag) != nil:
 		case field.Type == setting.List:
 			f.StringSlice(field.Flag, nil, field.Help)
+		case field.Type == setting.Bool:
+			f.Bool(field.Flag, false, field.Help)
 		default:
 			f.String(field.Flag, "", field.Help)
 		}
@@ -56,11 +58,41 @@ func fieldValues(f *pflag.FlagSet, fields []setting.Field) (setting.Values, erro
 				return nil, usagef("--%s: %w", field.Flag, err)
 			}
 			setting.Put(v, field.Name, d)
+		case field.Type == setting.Tree, field.Lines:
+			if err := putFile(v, &field, flag.Value.String()); err != nil {
+				return nil, fmt.Errorf("--%s: %w", field.Flag, err)
+			}
+		case field.Type == setting.Bool:
+			on, err := f.GetBool(field.Flag)
+			if err != nil {
+				return nil, err
+			}
+			setting.Put(v, field.Name, on)
 		default:
 			setting.Put(v, field.Name, flag.Value.String())
 		}
 	}
 	return v, nil
+}
+
+// putFile reads a field's value from a file. Without a file the value is empty.
+func putFile(v setting.Values, field *setting.Field, file string) error {
+	if file == "" {
+		setting.Put(v, field.Name, "")
+		return nil
+	}
+	b, err := os.ReadFile(file)
+	switch {
+	case err != nil:
+		return err
+	case field.Type != setting.Tree:
+		setting.Put(v, field.Name, string(b))
+	case !json.Valid(b):
+		return fmt.Errorf("%s is not JSON", file)
+	default:
+		v[field.Name] = b
+	}
+	return nil
 }
 
 // readPassword reads a password from a file; nil if no file is named.

@@ -74,10 +74,11 @@ func (p *program) sourceAddCommand() *cobra.Command {
 		Short: "Begin to read a source, or change it",
 		Long: `Begin to read a source, or change what is read. A name that is that of a kind needs no --kind:
 ` + p.sourceKinds() + `
-A password is read from a file, never from an argument, which other users can see; it stays as it is where none is named, and an
-empty file takes it away.`,
-		Example: `  godwit source add redisstream --redis-url redis://redis.internal:6379 --password-file redis-password`,
-		Args:    exactly("name"),
+A change names all settings: those that are not named go back to their defaults. A password alone stays as it is where none is
+named, and an empty file takes it away. It is read from a file, never from an argument, which other users can see.`,
+		Example: `  godwit source add redisstream --redis-url redis://redis.internal:6379 --password-file redis-password
+  godwit source add postgres --postgres-url postgres://godwit@db.internal/shop --password-file password --tables tables.json`,
+		Args: exactly("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			enabled := !disable
 			change.Enabled = &enabled

@@ -59,10 +59,10 @@ func (Kind) Fields() []setting.Field {
 	return []setting.Field{
 		{Name: FieldURL, Address: true, Flag: "postgres-url", Help: "where PostgreSQL is: postgres://user@host:5432/database?sslmode=require"},
 		{Name: FieldPassword, Secret: true, Flag: "password-file", Help: "file with the password"},
-		{Name: FieldCA, Lines: true, Flag: "postgres-ca", Help: "certificates of the authorities that vouch for the server, PEM (default: the system's)"},
+		{Name: FieldCA, Lines: true, Flag: "postgres-ca", Help: "file with the certificates of the authorities that vouch for the server, PEM (default: the system's)"},
 		{Name: FieldSlot, Flag: "slot", Help: "replication slot, which is made (default: godwit_ and the app)"},
 		{Name: FieldPublication, Flag: "publication", Help: "publication of the tables (default: one of the slot's name, which is made)"},
-		{Name: FieldTables, Type: setting.Tree, Flag: "tables", Help: "file with what the rows of tables become, as JSON or TOML"},
+		{Name: FieldTables, Type: setting.Tree, Flag: "tables", Help: "file with what the rows of tables become, as JSON"},
 		{Name: FieldSnapshot, Type: setting.Bool, Flag: "snapshot", Help: "put the objects of all rows that are there before what follows"},
 	}
 }

@@ -59,7 +59,7 @@ func (Kind) Fields() []setting.Field {
 	return []setting.Field{
 		{Name: FieldURLs, Type: setting.List, Address: true, Most: maxURLs, Flag: "redis-url", Help: "where Redis is: redis://host:6379, or rediss:// for TLS; several are nodes of one cluster"},
 		{Name: FieldRecipients, Type: setting.List, Most: maxRecipients, Flag: "recipient", Help: "read the streams of this recipient only (repeatable)"},
-		{Name: FieldPassword, Secret: true, Flag: "password-file", Help: "file with the password of Redis"},
+		{Name: FieldPassword, Secret: true, Flag: "password-file", Help: "file with the password"},
 	}
 }
 
