@@ -6,6 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/sending/channel"
 	sharedapps "godwit.dev/godwit/internal/store/postgres/appdb"
 	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
@@ -50,4 +51,12 @@ func LookAtChannels(ctx context.Context, cfg Config) ([]channel.Record, error) {
 		return sharedapps.LookAtChannels(ctx, cfg.Postgres, "")
 	}
 	return appdb.LookAtChannels(filepath.Join(cfg.Data, AppsFile))
+}
+
+// LookAtSources reads the settings of sources in the same way, secrets included.
+func LookAtSources(ctx context.Context, cfg Config) ([]source.Source, error) {
+	if cfg.Postgres != "" {
+		return sharedapps.LookAtSources(ctx, cfg.Postgres, "")
+	}
+	return appdb.LookAtSources(filepath.Join(cfg.Data, AppsFile))
 }

@@ -234,10 +234,14 @@ func (s *Service) EmptyQuarantine(ctx context.Context, app, name string) error {
 }
 
 // secrets returns a source's secrets, which no error may show.
-func (s *Service) secrets(one *Source) (list []string) {
+func (s *Service) secrets(one *Source) []string {
 	fields, _ := s.Fields(one.Kind) // a source of an unknown kind is never read
-	for _, name := range one.Values.Look(fields).Credentials {
-		list = append(list, one.Values.Text(name))
+	return one.secrets(fields)
+}
+
+func (s *Source) secrets(fields []setting.Field) (list []string) {
+	for _, name := range s.Values.Look(fields).Credentials {
+		list = append(list, s.Values.Text(name))
 	}
 	return list
 }

@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/engine/disk"
 	"godwit.dev/godwit/internal/server/app/datadir"
 	"godwit.dev/godwit/internal/server/config"
+	"godwit.dev/godwit/internal/server/module"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -35,6 +36,7 @@ type doctor struct {
 	from    string         // folder that the running server was started in
 	roots   *x509.CertPool // trusted authorities; nil: those of the system
 	hint    func(error) string
+	modules []module.Module
 }
 
 func (p *program) doctorCommand() *cobra.Command {
@@ -62,7 +64,7 @@ A certificate is a finding from 21 days before it expires.`,
 			case repair:
 				return p.repair(cmd.Context(), c)
 			}
-			d := &doctor{c: c, hint: p.hintFor}
+			d := &doctor{c: c, hint: p.hintFor, modules: p.modules}
 			if d.from, err = adoptRunning(c); err != nil {
 				return err
 			}
@@ -72,7 +74,7 @@ A certificate is a finding from 21 days before it expires.`,
 				}
 			}
 			bad := 0
-			for _, check := range []func(context.Context) []finding{one(d.folder), one(d.space), one(d.files), one(d.clock), one(d.listeners), d.certificates, d.postgres, d.subjects, d.compat, one(d.health)} {
+			for _, check := range []func(context.Context) []finding{one(d.folder), one(d.space), one(d.files), one(d.clock), one(d.listeners), d.certificates, d.postgres, d.subjects, d.sources, d.compat, one(d.health)} {
 				for _, f := range check(cmd.Context()) {
 					if !f.OK {
 						bad++

@@ -70,4 +70,10 @@ func LookAtChannels(ctx context.Context, tx sqltx.Tx, table string) ([]channel.R
 	return sqltx.Collect(ctx, tx, readChannel, "SELECT "+strings.Join(channelColumns, ", ")+" FROM "+table)
 }
 
+// LookAtSources reads the settings of sources from a table, which a former version may have created.
+func LookAtSources(ctx context.Context, tx sqltx.Tx, table string) ([]source.Source, error) {
+	t := sources(nil)
+	return sqltx.Collect(ctx, tx, t.read, "SELECT "+strings.Join(t.columns, ", ")+" FROM "+table)
+}
+
 func fromMillis(ms int64) time.Time { return time.UnixMilli(ms).UTC() }

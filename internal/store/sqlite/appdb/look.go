@@ -13,9 +13,11 @@ import (
 
 	"zombiezen.com/go/sqlite"
 
+	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/store/appsql"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
+	"godwit.dev/godwit/internal/store/sqltx"
 )
 
 // lookWithin is how long a reader waits for a writer.
@@ -23,7 +25,16 @@ const lookWithin = 5 * time.Second
 
 // LookAtChannels reads the settings of channels from a file that a server may have open. It changes nothing, not even a file of an earlier
 // version. Without a file it returns no channels.
-func LookAtChannels(path string) (list []channel.Record, err error) {
+func LookAtChannels(path string) ([]channel.Record, error) {
+	return look(path, "channel", appsql.LookAtChannels)
+}
+
+// LookAtSources reads the settings of sources in the same way.
+func LookAtSources(path string) ([]source.Source, error) {
+	return look(path, "source", appsql.LookAtSources)
+}
+
+func look[T any](path, table string, read func(context.Context, sqltx.Tx, string) ([]T, error)) (list []T, err error) {
 	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return nil, nil
 	}
@@ -39,12 +50,12 @@ func LookAtChannels(path string) (list []channel.Record, err error) {
 	defer func() { err = errors.Join(err, conn.Close()) }()
 	conn.SetBusyTimeout(lookWithin)
 	there := false
-	err = sqlitedb.Each(conn, "SELECT 1 FROM sqlite_schema WHERE name = 'channel'", nil, func(*sqlite.Stmt) error {
+	err = sqlitedb.Each(conn, "SELECT 1 FROM sqlite_schema WHERE name = '"+table+"'", nil, func(*sqlite.Stmt) error {
 		there = true
 		return nil
 	})
 	if err == nil && there {
-		list, err = appsql.LookAtChannels(context.Background(), sqlitedb.Common{Conn: conn}, "channel")
+		list, err = read(context.Background(), sqlitedb.Common{Conn: conn}, table)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read app store: %w", err)
