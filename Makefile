@@ -133,7 +133,8 @@ TOOLS_internal/testkit/redisserver := redis
 TOOLS_internal/store/redisstream := redis
 TOOLS_internal/server/app        := redis
 TOOLS_examples/cluster     := postgresql haproxy
-TOOL_PACKAGES := internal/feeds/source/postgres test/sources test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/faults test/rides test/api examples/cluster internal/testkit/redisserver internal/store/redisstream internal/server/app
+TOOLS_examples/orders      := postgresql
+TOOL_PACKAGES := examples/orders internal/feeds/source/postgres test/sources test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/faults test/rides test/api examples/cluster internal/testkit/redisserver internal/store/redisstream internal/server/app
 # covers PACKAGE is not empty if PACKAGES name it: by its path or by a pattern that ends in /...
 covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/)))
 
