@@ -60,7 +60,7 @@ func TestAPollOfAClientThatHasLeftTakesNothing(t *testing.T) {
 		runtime.Gosched()
 	}
 	s.Send(t, notification.Draft{To: []string{"driver-1"}, ID: "ride-1", Content: notification.Content{Title: "x"}})
-	if _, frames := fetch(t, s, c.Session, ""); !strings.Contains(frames, `"ride-1"`) {
+	if _, frames := fetchWithin(t, s, c.Session, "", "50s"); !strings.Contains(frames, `"ride-1"`) {
 		t.Errorf("the next poll gets %s, want what the poll before could not give", frames)
 	}
 	given := 0

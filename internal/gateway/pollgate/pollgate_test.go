@@ -267,7 +267,13 @@ func TestOneAppLeavesPlacesForAnothersPolls(t *testing.T) {
 // fetch polls once, names an answer unless it is empty, and returns the answer's number and frames.
 func fetch(t *testing.T, s *gatetest.Server, session, answer string) (number uint64, frames string) {
 	t.Helper()
-	q := url.Values{"session": {session}, "wait": {"0"}}
+	return fetchWithin(t, s, session, answer, "0")
+}
+
+// fetchWithin is fetch that waits for frames.
+func fetchWithin(t *testing.T, s *gatetest.Server, session, answer, wait string) (number uint64, frames string) {
+	t.Helper()
+	q := url.Values{"session": {session}, "wait": {wait}}
 	if answer != "" {
 		q.Set("answer", answer)
 	}
