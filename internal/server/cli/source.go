@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -118,7 +119,9 @@ func sourceInfo(i *source.Info) map[string]any {
 type noRecords struct{ source.Records }
 
 // Position implements source.Records. Only the server knows.
-func (noRecords) Position(context.Context, setting.Place) ([]byte, error) { return nil, nil }
+func (noRecords) Position(context.Context, setting.Place) ([]byte, error) { return nil, errServerKnows }
+
+var errServerKnows = errors.New("only the server that read it knows what it has made there; look with godwit doctor, or into pg_replication_slots")
 
 // Forget implements source.Records. The server forgets a source once it is made anew.
 func (noRecords) Forget(context.Context, setting.Place, bool) error { return nil }
