@@ -134,7 +134,9 @@ TOOLS_internal/store/redisstream := redis
 TOOLS_internal/server/app        := redis
 TOOLS_examples/cluster     := postgresql haproxy
 TOOLS_examples/orders      := postgresql
-TOOL_PACKAGES := examples/orders internal/feeds/source/postgres test/sources test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/faults test/rides test/api examples/cluster internal/testkit/redisserver internal/store/redisstream internal/server/app
+TOOLS_internal/testkit/mariaserver := mariadb
+TOOLS_internal/feeds/source/outbox := postgresql mariadb
+TOOL_PACKAGES := examples/orders internal/feeds/source/postgres internal/feeds/source/outbox test/sources test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/faults test/rides test/api examples/cluster internal/testkit/redisserver internal/testkit/mariaserver internal/store/redisstream internal/server/app
 # covers PACKAGE is not empty if PACKAGES name it: by its path or by a pattern that ends in /...
 covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/)))
 
@@ -473,6 +475,14 @@ redis:
 		export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
 		apt-get update -qq && apt-get install -y -qq --no-install-recommends redis-server; \
 	else echo "no Redis found: tests of its streams will be skipped"; fi
+
+# MariaDB's server alone, which tests start themselves: this package has no service.
+.PHONY: mariadb
+mariadb:
+	@if command -v mariadbd >/dev/null || [ -x /usr/sbin/mariadbd ]; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends mariadb-server-core; \
+	else echo "no MariaDB found: tests of outboxes in it will be skipped"; fi
 
 # What Godwit is compared with: their packages' services are told not to start.
 .PHONY: rivals

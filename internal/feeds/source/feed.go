@@ -48,6 +48,12 @@ type Remover interface {
 	Remove(ctx context.Context, t Target) error
 }
 
+// Schemer is a Kind that reads a table which a person makes.
+type Schemer interface {
+	// Schema is the SQL that makes the table.
+	Schema() string
+}
+
 // Emitter stores the entries of a feed. Its methods' only error is the end of ctx: what cannot be stored is tried again. Calls do not
 // overlap.
 type Emitter interface {

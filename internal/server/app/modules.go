@@ -8,6 +8,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/feeds/sink/clickhouse"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/outbox"
 	"godwit.dev/godwit/internal/feeds/source/postgres"
 	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/gateway/natsgate"
@@ -18,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/sending/telegram"
 	"godwit.dev/godwit/internal/sending/webhook"
 	"godwit.dev/godwit/internal/sending/webpush"
+	"godwit.dev/godwit/internal/server/app/datadir"
 	"godwit.dev/godwit/internal/server/app/figures"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/server/module"
@@ -38,6 +40,7 @@ func Modules() []module.Module {
 		channelOf(push.Webhook, func(o channel.Options) channel.Kind { return webhook.Kind{AllowPrivate: o.AllowPrivate} }),
 		{Name: streams.Name, Sources: map[string]source.Kind{streams.Name: streams.Kind{Dial: dialStreams}}},
 		{Name: postgres.Name, Sources: map[string]source.Kind{postgres.Name: postgres.Kind{}}},
+		{Name: "outbox", Sources: outbox.Kinds(datadir.Holds)},
 		{Name: clickhouse.Name, Sinks: map[string]sink.Kind{clickhouse.Name: clickhouse.Kind{}}},
 	}
 }

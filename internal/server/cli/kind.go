@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/knadh/koanf/parsers/toml/v2"
 	"github.com/spf13/pflag"
 
 	"godwit.dev/godwit/internal/access"
@@ -58,16 +59,17 @@ func fieldValues(f *pflag.FlagSet, fields []setting.Field) (setting.Values, erro
 				return nil, usagef("--%s: %w", field.Flag, err)
 			}
 			setting.Put(v, field.Name, d)
-		case field.Type == setting.Tree, field.Lines:
-			if err := putFile(v, &field, flag.Value.String()); err != nil {
-				return nil, fmt.Errorf("--%s: %w", field.Flag, err)
-			}
 		case field.Type == setting.Bool:
 			on, err := f.GetBool(field.Flag)
 			if err != nil {
 				return nil, err
 			}
 			setting.Put(v, field.Name, on)
+		case field.Type == setting.Tree, field.Lines:
+			var err error
+			if v[field.Name], err = readSetting(flag.Value.String(), field); err != nil {
+				return nil, err
+			}
 		default:
 			setting.Put(v, field.Name, flag.Value.String())
 		}
@@ -75,24 +77,37 @@ func fieldValues(f *pflag.FlagSet, fields []setting.Field) (setting.Values, erro
 	return v, nil
 }
 
-// putFile reads a field's value from a file. Without a file the value is empty.
-func putFile(v setting.Values, field *setting.Field, file string) error {
+// readSetting reads the value of a field from a file: lines as they are, or a tree as JSON or TOML. Of a TOML file, whose top is always a
+// table, the value is the member of the field's name. No file is an empty value.
+func readSetting(file string, field setting.Field) (json.RawMessage, error) {
+	if file == "" && field.Type == setting.Tree {
+		return json.RawMessage("null"), nil
+	}
 	if file == "" {
-		setting.Put(v, field.Name, "")
-		return nil
+		return setting.JSON(""), nil
 	}
 	b, err := os.ReadFile(file)
 	switch {
 	case err != nil:
-		return err
+		return nil, fmt.Errorf("read --%s: %w", field.Flag, err)
 	case field.Type != setting.Tree:
-		setting.Put(v, field.Name, string(b))
-	case !json.Valid(b):
-		return fmt.Errorf("%s is not JSON", file)
-	default:
-		v[field.Name] = b
+		return setting.JSON(string(textfile.Plain(b))), nil
+	case json.Valid(b):
+		return b, nil
 	}
-	return nil
+	members, err := toml.Parser().Unmarshal(b)
+	if err != nil {
+		return nil, usagef("--%s: %s is neither JSON nor TOML: %w", field.Flag, file, err)
+	}
+	value, ok := members[field.Name]
+	if !ok {
+		return nil, usagef("--%s: %s has no %s", field.Flag, file, field.Name)
+	}
+	raw, err := json.Marshal(value)
+	if err != nil {
+		return nil, usagef("--%s: %s: %w", field.Flag, file, err)
+	}
+	return raw, nil
 }
 
 // readPassword reads a password from a file; nil if no file is named.

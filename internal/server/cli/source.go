@@ -37,7 +37,7 @@ commands ask the server.`,
 	cmd.AddCommand(
 		p.sourceAddCommand(), sources.listCommand(p, "List the sources and their settings, without credentials"),
 		sources.removeCommand(p, "name", "What was not taken yet stays at the source.", p.removeSource),
-		p.sourceStatusCommand(), p.sourceQuarantineCommand(),
+		p.sourceStatusCommand(), p.sourceQuarantineCommand(), p.sourceSchemaCommand(),
 		p.sourceActCommand("pause", "Stop to read a source, and keep its place", "paused"),
 		p.sourceActCommand("resume", "Read a paused source again from where it stopped", "resumed"),
 		p.sourceActCommand("resync", "Read a source anew from its beginning, after it lost its place", "told to begin anew"),
@@ -107,6 +107,29 @@ named, and an empty file takes it away. It is read from a file, never from an ar
 	f.BoolVar(&disable, "disable", false, "keep the settings, but do not read")
 	p.sources().flags(cmd, &appName)
 	return cmd
+}
+
+func (p *program) sourceSchemaCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "schema KIND",
+		Short: "Print the table that a kind of source reads, as SQL",
+		Args:  exactly("kind"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			kind, err := setting.KindOf(feeds.SourceKinds(p.modules), args[0], source.ErrUnknown)
+			if err != nil {
+				return err
+			}
+			s, ok := kind.(source.Schemer)
+			if !ok {
+				return fmt.Errorf("a source of the kind %s needs no table of its own", args[0])
+			}
+			if p.json {
+				return p.line(map[string]string{"kind": args[0], "schema": s.Schema()})
+			}
+			_, err = fmt.Fprint(p.stdout, s.Schema())
+			return err
+		},
+	}
 }
 
 // sourceInfo returns the stored settings of a source. Only the server that reads it knows its state: GET /v1/sources.

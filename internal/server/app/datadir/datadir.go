@@ -212,3 +212,17 @@ func Held(dir string) (pid int, held bool) {
 	}
 	return 0, false
 }
+
+// Holds reports whether a file lies in a data folder, of this server or of another. The path must be without symbolic links.
+func Holds(path string) bool {
+	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
+		_, lock := os.Lstat(filepath.Join(dir, LockFile))
+		_, boot := os.Lstat(filepath.Join(dir, BootFile))
+		if lock == nil && boot == nil {
+			return true
+		}
+		if dir == filepath.Dir(dir) {
+			return false
+		}
+	}
+}

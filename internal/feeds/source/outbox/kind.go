@@ -1,0 +1,156 @@
+// Package outbox has the kinds of source that read a table into which a publisher's transactions write what is to be sent: of a PostgreSQL, a
+// MySQL or MariaDB, and a SQLite file. A row that is stored is deleted, so the table itself is the checkpoint.
+package outbox
+
+import (
+	"context"
+	"crypto/x509"
+	"path/filepath"
+	"regexp"
+
+	"godwit.dev/godwit/internal/cluster/setting"
+	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/notify/notification"
+)
+
+// Names of the kinds.
+const (
+	PostgreSQL = "postgres-outbox"
+	MySQL      = "mysql-outbox"
+	SQLite     = "sqlite-outbox"
+)
+
+// Fields of the kinds.
+const (
+	FieldURL      = "url"
+	FieldPassword = "password"
+	FieldCA       = "ca"
+	FieldPath     = "path"
+	FieldTable    = "table"
+	FieldMark     = "mark"
+	FieldObjects  = "objects"
+)
+
+// Limits of a source's settings, in bytes.
+const (
+	maxURL      = 2048
+	maxPassword = 512
+	maxCA       = 64 << 10
+	maxPath     = 4096
+)
+
+// defaultTable is the table that Schema makes.
+const defaultTable = "godwit_outbox"
+
+// Kind is one of these kinds of source.
+type Kind struct {
+	dialect *dialect
+	server  *server // nil: the database is a file
+	open    func(ctx context.Context, t *source.Target, table string) (conn, error)
+	schema  string
+}
+
+var (
+	_ source.Kind    = Kind{}
+	_ source.Schemer = Kind{}
+	_ setting.Tidier = Kind{}
+)
+
+// Kinds returns the kinds by name. ours reports whether a file belongs to a Godwit's own data, which no source may read.
+func Kinds(ours func(path string) bool) map[string]source.Kind {
+	return map[string]source.Kind{
+		PostgreSQL: Kind{dialect: &postgres, server: &postgresServer, open: openPostgres, schema: schemaOf("postgres")},
+		MySQL:      Kind{dialect: &mysql, server: &mysqlServer, open: openMySQL, schema: schemaOf("mysql")},
+		SQLite: Kind{dialect: &sqlite, schema: schemaOf("sqlite"), open: func(ctx context.Context, t *source.Target, _ string) (conn, error) {
+			return openSQLite(ctx, t, ours)
+		}},
+	}
+}
+
+// About implements source.Kind.
+func (k Kind) About() string { return "rows of an outbox table of " + k.dialect.about }
+
+// Schema implements source.Schemer.
+func (k Kind) Schema() string { return k.schema }
+
+// Fields implements source.Kind.
+func (k Kind) Fields() []setting.Field {
+	var fields []setting.Field
+	if k.server == nil {
+		fields = []setting.Field{{Name: FieldPath, Address: true, Flag: "sqlite-path", Help: "path of the SQLite file on the server's machine"}}
+	} else {
+		fields = []setting.Field{
+			{Name: FieldURL, Address: true, Flag: k.server.flag + "-url", Help: "where " + k.dialect.label + " is: " + k.server.example},
+			{Name: FieldPassword, Secret: true, Flag: "password-file", Help: "file with the password"},
+			{Name: FieldCA, Lines: true, Flag: k.server.flag + "-ca", Help: "file with the certificates of the authorities that vouch for the server, PEM (default: the system's)"},
+		}
+	}
+	return append(
+		fields,
+		setting.Field{Name: FieldTable, Flag: "table", Help: "the table to read (default: " + defaultTable + ")"},
+		setting.Field{Name: FieldMark, Type: setting.Bool, Flag: "mark", Help: "set done_at of rows that are stored, instead of deleting them"},
+		setting.Field{Name: FieldObjects, Type: setting.Bool, Flag: "objects", Help: "rows with the columns of Debezium are versions of the object aggregateid in the group aggregatetype"},
+	)
+}
+
+// Tidy implements setting.Tidier: a password within the URL becomes the field of that name.
+func (k Kind) Tidy(v setting.Values) {
+	if k.server != nil {
+		tidyURL(v)
+	}
+}
+
+// named matches the names of tables, with or without a schema.
+var named = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,62}(\.[A-Za-z_][A-Za-z0-9_$]{0,62})?$`)
+
+// Check implements source.Kind.
+func (k Kind) Check(v setting.Values) error {
+	if t := v.Text(FieldTable); t != "" && !named.MatchString(t) {
+		return notification.BadField(FieldTable, "must be the name of a table: letters, digits, _ and $, with its schema and a dot before it or without")
+	}
+	if k.server == nil {
+		return checkPath(v.Text(FieldPath))
+	}
+	if problem := k.server.check(v.Text(FieldURL)); problem != "" {
+		return notification.BadField(FieldURL, "%s", problem)
+	}
+	for field, most := range map[string]int{FieldPassword: maxPassword, FieldCA: maxCA} {
+		if len(v.Text(field)) > most {
+			return notification.BadField(field, "has more than %d bytes", most)
+		}
+	}
+	if ca := v.Text(FieldCA); ca != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(ca)) {
+		return notification.BadField(FieldCA, "has no certificate in PEM")
+	}
+	return nil
+}
+
+func checkPath(path string) error {
+	switch {
+	case path == "":
+		return notification.BadField(FieldPath, "is required: the SQLite file, like /srv/shop/shop.db")
+	case len(path) > maxPath:
+		return notification.BadField(FieldPath, "has more than %d bytes", maxPath)
+	case !filepath.IsAbs(path):
+		return notification.BadField(FieldPath, "must begin with /, since the server has a working folder of its own")
+	}
+	return nil
+}
+
+// Open implements source.Kind.
+func (k Kind) Open(ctx context.Context, t source.Target) (source.Feed, error) {
+	name := t.Values.Text(FieldTable)
+	if name == "" {
+		name = defaultTable
+	}
+	c, err := k.open(ctx, &t, name)
+	if err != nil {
+		return nil, err
+	}
+	f := &feed{t: &t, dialect: k.dialect, c: c}
+	if f.table, err = look(ctx, k.dialect, c, name, t.Values); err != nil {
+		c.close()
+		return nil, err
+	}
+	return f, nil
+}

@@ -1,0 +1,223 @@
+package outbox
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	driver "github.com/go-sql-driver/mysql"
+
+	"godwit.dev/godwit/internal/feeds/source"
+)
+
+var mysqlServer = server{
+	flag: "mysql", schemes: []string{"mysql", "mariadb"}, example: "mysql://user@host:3306/database?sslmode=require", socket: "socket",
+	modes: []string{"disable", "prefer", "require", "verify-full"}, parameters: []string{"user"},
+}
+
+var mysql = dialect{
+	label: "MySQL", about: "a MySQL 8 or MariaDB 10.6 or later", finding: "poll", lock: " FOR UPDATE SKIP LOCKED", holds: true,
+	quote: func(name string) string { return "`" + name + "`" }, // checked to have none within
+	param: func(int) string { return "?" },
+	text:  func(expression string) string { return expression },
+	cut:   func(expression string) string { return fmt.Sprintf("LEFT(%s, %d)", expression, maxBody+1) },
+	age: func(expression string) string {
+		return "TIMESTAMPDIFF(MICROSECOND, " + expression + ", UTC_TIMESTAMP(6)) / 1000000"
+	},
+}
+
+// mysqlConn is a connection to a MySQL or MariaDB.
+type mysqlConn struct {
+	db *sql.DB
+	*sql.Conn
+	tx *sql.Tx
+}
+
+func openMySQL(ctx context.Context, t *source.Target, _ string) (conn, error) {
+	cfg, err := mysqlConfig(t)
+	if err != nil {
+		return nil, err
+	}
+	connector, err := driver.NewConnector(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("connect to MySQL: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	c := &mysqlConn{db: sql.OpenDB(connector)}
+	if c.Conn, err = c.db.Conn(ctx); err == nil {
+		err = c.check(ctx)
+	}
+	if err != nil {
+		c.close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// mysqlConfig returns how to connect. Nothing of it comes from the environment or from files of this machine.
+func mysqlConfig(t *source.Target) (*driver.Config, error) {
+	u, err := url.Parse(t.Values.Text(FieldURL))
+	if err != nil {
+		return nil, errors.New("the URL of MySQL is damaged") // it was checked when it was set
+	}
+	q, ca := u.Query(), t.Values.Text(FieldCA)
+	cfg := driver.NewConfig()
+	cfg.User, cfg.Passwd, cfg.DBName = u.User.Username(), t.Values.Text(FieldPassword), strings.Trim(u.Path, "/")
+	if name := q.Get("user"); name != "" {
+		cfg.User = name
+	}
+	cfg.Net, cfg.Addr = "tcp", u.Host
+	if u.Port() == "" {
+		cfg.Addr = net.JoinHostPort(u.Hostname(), "3306")
+	}
+	m := mode(q, ca)
+	if socket := q.Get("socket"); socket != "" {
+		cfg.Net, cfg.Addr, m = "unix", socket, "disable"
+	}
+	cfg.TLS, cfg.AllowFallbackToPlaintext = encrypted(m, u.Hostname(), ca), m == "" || m == "prefer"
+	cfg.DialFunc, cfg.Timeout, cfg.Logger = dialer(t), dialWithin, &driver.NopLogger{}
+	cfg.ReadTimeout, cfg.WriteTimeout = 2*answerWithin, answerWithin
+	cfg.InterpolateParams = true // one round trip a statement
+	cfg.Params = map[string]string{"time_zone": "'+00:00'", "innodb_lock_wait_timeout": "5"}
+	return cfg, nil
+}
+
+// check refuses servers without SKIP LOCKED.
+func (c *mysqlConn) check(ctx context.Context) error {
+	var version string
+	if err := c.QueryRowContext(ctx, "SELECT VERSION()").Scan(&version); err != nil {
+		return fmt.Errorf("connect to MySQL: %w", err)
+	}
+	need, name := 8*1000, "MySQL"
+	if strings.Contains(version, "MariaDB") {
+		need, name = 10*1000+6, "MariaDB"
+	}
+	parts := strings.Split(strings.TrimPrefix(version, "5.5.5-")+"..", ".") // a former MariaDB's way to look like MySQL
+	major, _ := strconv.Atoi(parts[0])
+	minor, _ := strconv.Atoi(parts[1])
+	if major*1000+minor < need {
+		return fmt.Errorf("%s %.40s is too old: an outbox needs MySQL 8, or MariaDB 10.6", name, version)
+	}
+	return nil
+}
+
+func (c *mysqlConn) columns(ctx context.Context, table string) ([]column, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	rows, err := c.QueryContext(ctx, "SELECT * FROM "+table+" LIMIT 0")
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	types, err := rows.ColumnTypes()
+	if err != nil {
+		return nil, err
+	}
+	list := make([]column, len(types))
+	for i, one := range types {
+		list[i].name = one.Name()
+		switch name := one.DatabaseTypeName(); {
+		case strings.HasSuffix(name, "INT"):
+			list[i].id = integers
+		case strings.HasSuffix(name, "BINARY"):
+			list[i].id = octets
+		}
+	}
+	return list, rows.Err()
+}
+
+func (c *mysqlConn) query(ctx context.Context, text string, args []arg, each func([][]byte) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	params := make([]any, len(args))
+	for i, a := range args {
+		params[i] = a.value()
+	}
+	if each == nil {
+		_, err := c.tx.ExecContext(ctx, text, params...)
+		return err
+	}
+	in := c.QueryContext
+	if c.tx != nil {
+		in = c.tx.QueryContext
+	}
+	rows, err := in(ctx, text, params...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	names, err := rows.Columns()
+	if err != nil {
+		return err
+	}
+	raw, into, values := make([]sql.RawBytes, len(names)), make([]any, len(names)), make([][]byte, len(names))
+	for i := range raw {
+		into[i] = &raw[i]
+	}
+	for rows.Next() {
+		if err := rows.Scan(into...); err != nil {
+			return err
+		}
+		for i, one := range raw {
+			values[i] = one
+		}
+		if !each(values) {
+			break
+		}
+	}
+	return errors.Join(rows.Err(), rows.Close())
+}
+
+// value is a parameter as a database compares it with a column of its type.
+func (a *arg) value() any {
+	switch {
+	case a.is == octets, !utf8.ValidString(a.text):
+		return []byte(a.text)
+	case a.is == integers:
+		if n, err := strconv.ParseInt(a.text, 10, 64); err == nil {
+			return n
+		}
+		if n, err := strconv.ParseUint(a.text, 10, 64); err == nil {
+			return n
+		}
+	}
+	return a.text
+}
+
+// begin begins a transaction that locks rows only: the gaps between them stay free for those that are written meanwhile.
+func (c *mysqlConn) begin(ctx context.Context) (err error) {
+	c.tx, err = c.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	return err
+}
+
+func (c *mysqlConn) commit(context.Context) error {
+	err := c.tx.Commit()
+	c.tx = nil
+	return err
+}
+
+func (c *mysqlConn) rollback() {
+	if c.tx != nil {
+		_ = c.tx.Rollback() // without it the connection is of no use, which the next statement finds
+		c.tx = nil
+	}
+}
+
+func (*mysqlConn) wait(ctx context.Context, most time.Duration) (bool, error) {
+	return false, rest(ctx, most)
+}
+
+func (c *mysqlConn) close() {
+	if c.Conn != nil {
+		_ = c.Close() //nolint:staticcheck // that of the connection
+	}
+	_ = c.db.Close() // the server notices that it is gone
+}

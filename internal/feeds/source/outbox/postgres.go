@@ -1,0 +1,198 @@
+package outbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"godwit.dev/godwit/internal/access/urlguard"
+	"godwit.dev/godwit/internal/feeds/source"
+)
+
+var postgresServer = server{
+	flag: "postgres", schemes: []string{"postgres", "postgresql"}, example: "postgres://user@host:5432/database?sslmode=require", socket: "host",
+	modes:      []string{"disable", "prefer", "require", "verify-ca", "verify-full"},
+	parameters: []string{"user", "target_session_attrs", "application_name"},
+}
+
+var postgres = dialect{
+	label: "PostgreSQL", about: "a PostgreSQL, also where its log cannot be read", finding: "listen", lock: " FOR UPDATE OF o SKIP LOCKED", holds: true, quote: quoted,
+	param: func(n int) string { return "$" + strconv.Itoa(n) },
+	text:  func(expression string) string { return expression + "::text" },
+	cut:   func(expression string) string { return fmt.Sprintf("left(%s::text, %d)", expression, maxBody+1) },
+	age:   func(expression string) string { return "extract(epoch FROM now() - " + expression + ")" },
+}
+
+// Types of columns in PostgreSQL, by the numbers that its catalog gives them.
+var (
+	pgIntegers = map[uint32]bool{20: true, 21: true, 23: true}
+	pgOctets   = uint32(17)
+)
+
+// pgConn is a connection to PostgreSQL.
+type pgConn struct {
+	*pgconn.PgConn
+	told bool // it has told of new rows since the last wait
+	open bool // a transaction is
+}
+
+func openPostgres(ctx context.Context, t *source.Target, table string) (conn, error) {
+	cfg, err := postgresConfig(t)
+	if err != nil {
+		return nil, err
+	}
+	c := &pgConn{}
+	cfg.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { c.told = true }
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	if c.PgConn, err = pgconn.ConnectConfig(ctx, cfg); err != nil {
+		return nil, explain(err)
+	}
+	channel := table[strings.LastIndex(table, ".")+1:]
+	if err := c.query(ctx, "LISTEN "+quoted(channel), nil, nil); err != nil {
+		c.close()
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	return c, nil
+}
+
+// postgresConfig returns how to connect. Nothing of it comes from the environment or from files of this machine.
+func postgresConfig(t *source.Target) (*pgconn.Config, error) {
+	damaged := errors.New("the URL of PostgreSQL is damaged") // it was checked when it was set
+	u, err := url.Parse(t.Values.Text(FieldURL))
+	if err != nil {
+		return nil, damaged
+	}
+	q, ca := u.Query(), t.Values.Text(FieldCA)
+	if m := mode(q, ca); m != "" {
+		q.Set("sslmode", m)
+	}
+	u.RawQuery = q.Encode()
+	cfg, err := pgconn.ParseConfig(u.String())
+	if err != nil {
+		return nil, damaged
+	}
+	cfg.Password = t.Values.Text(FieldPassword)
+	cfg.RuntimeParams = map[string]string{"application_name": "godwit source " + t.Name, "client_encoding": "UTF8"}
+	if name := q.Get("application_name"); name != "" {
+		cfg.RuntimeParams["application_name"] = name
+	}
+	cfg.OnNotice, cfg.ConnectTimeout = nil, dialWithin
+	dial := dialer(t)
+	cfg.DialFunc = dial
+	secure := []*pgconn.FallbackConfig{{TLSConfig: cfg.TLSConfig}}
+	for _, f := range append(secure, cfg.Fallbacks...) {
+		if f.TLSConfig != nil {
+			f.TLSConfig.Certificates, f.TLSConfig.GetClientCertificate, f.TLSConfig.RootCAs = nil, nil, pool(ca)
+		}
+	}
+	return cfg, nil
+}
+
+// dialer dials public addresses, or where the source may, private ones and sockets.
+func dialer(t *source.Target) func(ctx context.Context, network, address string) (net.Conn, error) {
+	d := &net.Dialer{Timeout: dialWithin, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
+	if !t.Private {
+		d.Control = urlguard.Control
+	}
+	return func(ctx context.Context, network, address string) (net.Conn, error) {
+		if network == "unix" && !t.Private {
+			return nil, fmt.Errorf("dial %s: %w", address, urlguard.ErrPrivate)
+		}
+		return d.DialContext(ctx, network, address)
+	}
+}
+
+// explain shortens an error of PostgreSQL to what it says.
+func explain(err error) error {
+	var said *pgconn.PgError
+	if errors.As(err, &said) {
+		return fmt.Errorf("PostgreSQL says: %s (%s)", said.Message, said.Code)
+	}
+	return err
+}
+
+func (c *pgConn) columns(ctx context.Context, table string) ([]column, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	d, err := c.Prepare(ctx, "", "SELECT * FROM "+table, nil)
+	if err != nil {
+		return nil, explain(err)
+	}
+	var list []column
+	for _, f := range d.Fields {
+		one := column{name: f.Name, bad: f.DataTypeOID == pgOctets}
+		if pgIntegers[f.DataTypeOID] {
+			one.id = integers
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+func (c *pgConn) query(ctx context.Context, sql string, args []arg, each func([][]byte) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	values := make([][]byte, len(args))
+	for i, a := range args {
+		values[i] = []byte(a.text)
+	}
+	r := c.ExecParams(ctx, sql, values, nil, nil, nil)
+	for goes := true; r.NextRow(); {
+		goes = goes && each(r.Values()) // rows behind are read from the connection, and left
+	}
+	_, err := r.Close()
+	return explain(err)
+}
+
+// begin begins a transaction. Its settings end with it, so that a pool of connections before the server has no part in them.
+func (c *pgConn) begin(ctx context.Context) error {
+	err := c.simple(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL statement_timeout = '10s'; SET LOCAL lock_timeout = '5s'; SET LOCAL idle_in_transaction_session_timeout = '60s'")
+	c.open = err == nil
+	return err
+}
+
+func (c *pgConn) commit(ctx context.Context) error {
+	c.open = false
+	return c.simple(ctx, "COMMIT")
+}
+
+func (c *pgConn) rollback() {
+	if c.open && !c.IsClosed() {
+		c.open = false
+		_ = c.simple(context.Background(), "ROLLBACK") // without it the connection is of no use, which the next statement finds
+	}
+}
+
+func (c *pgConn) simple(ctx context.Context, sql string) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	_, err := c.Exec(ctx, sql).ReadAll()
+	return explain(err)
+}
+
+func (c *pgConn) wait(ctx context.Context, most time.Duration) (woken bool, err error) {
+	if !c.told {
+		within, cancel := context.WithTimeout(ctx, most)
+		defer cancel()
+		err = c.WaitForNotification(within)
+		if err != nil && within.Err() != nil && ctx.Err() == nil {
+			err = nil
+		}
+	}
+	woken, c.told = c.told, false
+	return woken, err
+}
+
+func (c *pgConn) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	_ = c.Close(ctx) // the server notices that it is gone
+}
