@@ -20,7 +20,7 @@ type dialect struct {
 	lock    string // after a SELECT, so that another transaction's rows are passed over
 	holds   bool   // a page is read and finished in one transaction; otherwise one that finishes it, since it locks out all writers
 	quote   func(name string) string
-	param   func(n int) string           // the nth parameter, from 1 on
+	param   func(n int) string             // the nth parameter, from 1 on
 	text    func(expression string) string // the same text for a value whenever it is read
 	cut     func(expression string) string // the first maxBody + 1 characters as text
 	age     func(expression string) string // seconds since a time

@@ -29,7 +29,7 @@ type sqliteConn struct {
 	open bool // a transaction is
 }
 
-// openSQLite opens a file that is there. Who may set sources over the API only must not find out which files there are.
+// openSQLite opens an existing file. A key for the API alone must not find out which files there are.
 func openSQLite(ctx context.Context, t *source.Target, ours func(path string) bool) (conn, error) {
 	if !t.Private {
 		return nil, errors.New("a SQLite file is read only if the source was set with godwit source add on the server's data folder, or the server allows private addresses")

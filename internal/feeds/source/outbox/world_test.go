@@ -35,10 +35,10 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // kept is what was published and put.
 type kept struct {
-	mu    sync.Mutex
-	got   []string
-	ids   map[string]int
-	full  map[string]bool // recipients whose mailbox is full
+	mu   sync.Mutex
+	got  []string
+	ids  map[string]int
+	full map[string]bool // recipients whose mailbox is full
 }
 
 func (k *kept) Publish(_ context.Context, _ string, drafts []*notification.Draft) []delivery.Result {
