@@ -160,6 +160,13 @@ func sourceSetting(scheme, kind string, with func(url string) map[string]any) ur
 	}}
 }
 
+// databaseSetting sets up a source that reads a database.
+func databaseSetting(scheme, kind string) urlSetting {
+	return sourceSetting(scheme, kind, func(url string) map[string]any {
+		return map[string]any{"url": strings.Replace(url, "://", "://u@", 1) + "d"}
+	})
+}
+
 // attacked returns urlSettings and, for each further kind of source, a setting for each of its addresses.
 func attacked() map[string]urlSetting {
 	all := maps.Clone(urlSettings)
@@ -206,10 +213,10 @@ var urlSettings = map[string]urlSetting{
 		})
 		w.do(http.MethodDelete, "/v1/sinks/clickhouse", nil)
 	}},
-	"source urls": sourceSetting("redis", "redisstream", func(url string) map[string]any { return map[string]any{"urls": []string{url}} }),
-	"source url": sourceSetting("postgres", "postgres", func(url string) map[string]any {
-		return map[string]any{"url": strings.Replace(url, "://", "://u@", 1) + "d?sslmode=disable"}
-	}),
+	"source urls":         sourceSetting("redis", "redisstream", func(url string) map[string]any { return map[string]any{"urls": []string{url}} }),
+	"source url":          databaseSetting("postgres", "postgres"),
+	"source outbox url":   databaseSetting("postgres", "postgres-outbox"),
+	"source outbox mysql": databaseSetting("mysql", "mysql-outbox"),
 	"channel fcm base_url": channelSetting("fcm", func(w *urlWorld, url string) map[string]any {
 		return map[string]any{"service_account": w.account("https://8.8.8.8/"), "base_url": url}
 	}),
