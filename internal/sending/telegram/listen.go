@@ -177,8 +177,8 @@ func (s *Sender) handle(ctx context.Context, app string, audience Audience, u *u
 	return nil
 }
 
-// answer ends the progress bar that Telegram shows on a pressed button until the bot answers. What it reports is stored already, and Telegram
-// takes no answer after some seconds, so a failure is no reason to handle the press again.
+// answer ends the progress bar that Telegram shows on a pressed button until the bot answers. The press is stored already, and Telegram takes no
+// answer after some seconds: an answer that fails is not repeated.
 func (s *Sender) answer(ctx context.Context, query string) {
 	_, _ = s.call(ctx, s.cfg.Client, "answerCallbackQuery", map[string]string{"callback_query_id": query}, nil)
 }

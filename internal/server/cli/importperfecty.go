@@ -112,8 +112,8 @@ func (i *perfectyImport) columns(list []tables.Column) {
 	}
 }
 
-// row refuses lines that are no subscriptions, and skips people who have opted out. Of the other columns it keeps the times and, if it was
-// asked to, the user.
+// row refuses lines that are no subscriptions, and skips people who have opted out. It keeps the times, and the user if the command names a
+// recipient for users.
 func (i *perfectyImport) row(r *audience.Row) error {
 	if len(r.Address) == 0 || r.Channel != push.WebPush {
 		return errors.New("it has no endpoint")
