@@ -217,7 +217,7 @@ func (*mysqlConn) wait(ctx context.Context, most time.Duration) (bool, error) {
 
 func (c *mysqlConn) close() {
 	if c.Conn != nil {
-		_ = c.Close() //nolint:staticcheck // that of the connection
+		_ = c.Close() // the error is that of the connection
 	}
 	_ = c.db.Close() // the server notices that it is gone
 }
