@@ -117,7 +117,8 @@ func TestALostSlotIsSaidAndAResyncReadsTheTables(t *testing.T) {
 	w.sql(`INSERT INTO gate VALUES ('a', 'open', ''), ('b', 'open', '')`)
 	w.object("b", `{"state":"open"}`)
 	w.stop()
-	w.sql(`SELECT pg_drop_replication_slot('godwit_shop')`, `DELETE FROM gate WHERE name = 'a'`, `UPDATE gate SET state = 'shut'`)
+	w.drops("godwit_shop")
+	w.sql(`DELETE FROM gate WHERE name = 'a'`, `UPDATE gate SET state = 'shut'`)
 	w.start()
 	w.becomes(source.Failing, "the replication slot godwit_shop is gone: what was committed after ")
 	w.object("a", `{"state":"open"}`)
@@ -176,7 +177,7 @@ func TestAServerThatTakesOverWithoutTheLastCommitsMakesObjectsUnknown(t *testing
 	w.object("old", "")
 
 	w.stop()
-	w.sql(`SELECT pg_drop_replication_slot('godwit_shop')`) // as before PostgreSQL 17
+	w.drops("godwit_shop") // as before PostgreSQL 17
 	w.start()
 	w.becomes(source.Failing, "godwit source resync")
 	if _, _, err := w.Set(t.Context(), "shop", postgres.Name, source.Change{Resync: true, Private: true}); err != nil {

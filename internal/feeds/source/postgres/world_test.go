@@ -215,6 +215,17 @@ func (w *world) in(url string, statements ...string) {
 	}
 }
 
+// drops drops a replication slot once the server has noticed that its reader is gone.
+func (w *world) drops(slot string) {
+	w.t.Helper()
+	if !eventually.Holds(func() bool {
+		return w.text("SELECT count(*)::text FROM pg_replication_slots WHERE active AND slot_name = '"+slot+"'") == "0"
+	}) {
+		w.t.Fatalf("the slot %s stays in use", slot)
+	}
+	w.sql("SELECT pg_drop_replication_slot('" + slot + "')")
+}
+
 // emits is a statement that emits a message for the app shop.
 func emits(body string) string {
 	return "SELECT pg_logical_emit_message(true, 'godwit.shop', '" + body + "');"
