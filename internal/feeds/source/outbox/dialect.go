@@ -8,7 +8,6 @@ import (
 )
 
 const (
-	dialWithin   = 5 * time.Second
 	answerWithin = 10 * time.Second // a statement
 )
 

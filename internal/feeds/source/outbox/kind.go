@@ -4,12 +4,12 @@ package outbox
 
 import (
 	"context"
-	"crypto/x509"
 	"path/filepath"
 	"regexp"
 
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/dbserver"
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
@@ -22,22 +22,17 @@ const (
 
 // Fields of the kinds.
 const (
-	FieldURL      = "url"
-	FieldPassword = "password"
-	FieldCA       = "ca"
+	FieldURL      = dbserver.FieldURL
+	FieldPassword = dbserver.FieldPassword
+	FieldCA       = dbserver.FieldCA
 	FieldPath     = "path"
 	FieldTable    = "table"
 	FieldMark     = "mark"
 	FieldObjects  = "objects"
 )
 
-// Limits of a source's settings, in bytes.
-const (
-	maxURL      = 2048
-	maxPassword = 512
-	maxCA       = 64 << 10
-	maxPath     = 4096
-)
+// maxPath is the limit of a path, in bytes.
+const maxPath = 4096
 
 // defaultTable is the table that Schema makes.
 const defaultTable = "godwit_outbox"
@@ -45,7 +40,7 @@ const defaultTable = "godwit_outbox"
 // Kind is one of these kinds of source.
 type Kind struct {
 	dialect *dialect
-	server  *server // nil: the database is a file
+	server  *dbserver.Server // nil: the database is a file
 	open    func(ctx context.Context, t *source.Target, table string) (conn, error)
 	schema  string
 }
@@ -59,7 +54,7 @@ var (
 // Kinds returns the kinds by name. ours reports whether a file belongs to a Godwit's own data, which no source may read.
 func Kinds(ours func(path string) bool) map[string]source.Kind {
 	return map[string]source.Kind{
-		PostgreSQL: Kind{dialect: &postgres, server: &postgresServer, open: openPostgres, schema: schemaOf("postgres")},
+		PostgreSQL: Kind{dialect: &postgres, server: postgresServer, open: openPostgres, schema: schemaOf("postgres")},
 		MySQL:      Kind{dialect: &mysql, server: &mysqlServer, open: openMySQL, schema: schemaOf("mysql")},
 		SQLite: Kind{dialect: &sqlite, schema: schemaOf("sqlite"), open: func(ctx context.Context, t *source.Target, _ string) (conn, error) {
 			return openSQLite(ctx, t, ours)
@@ -79,11 +74,7 @@ func (k Kind) Fields() []setting.Field {
 	if k.server == nil {
 		fields = []setting.Field{{Name: FieldPath, Address: true, Flag: "sqlite-path", Help: "path of the SQLite file on the server's machine"}}
 	} else {
-		fields = []setting.Field{
-			{Name: FieldURL, Address: true, Flag: k.server.flag + "-url", Help: "where " + k.dialect.label + " is: " + k.server.example},
-			{Name: FieldPassword, Secret: true, Flag: "password-file", Help: "file with the password"},
-			{Name: FieldCA, Lines: true, Flag: k.server.flag + "-ca", Help: "file with the certificates of the authorities that vouch for the server, PEM (default: the system's)"},
-		}
+		fields = k.server.Fields()
 	}
 	return append(
 		fields,
@@ -96,7 +87,7 @@ func (k Kind) Fields() []setting.Field {
 // Tidy implements setting.Tidier: a password within the URL becomes the field of that name.
 func (k Kind) Tidy(v setting.Values) {
 	if k.server != nil {
-		tidyURL(v)
+		dbserver.Tidy(v)
 	}
 }
 
@@ -111,18 +102,7 @@ func (k Kind) Check(v setting.Values) error {
 	if k.server == nil {
 		return checkPath(v.Text(FieldPath))
 	}
-	if problem := k.server.check(v.Text(FieldURL)); problem != "" {
-		return notification.BadField(FieldURL, "%s", problem)
-	}
-	for field, most := range map[string]int{FieldPassword: maxPassword, FieldCA: maxCA} {
-		if len(v.Text(field)) > most {
-			return notification.BadField(field, "has more than %d bytes", most)
-		}
-	}
-	if ca := v.Text(FieldCA); ca != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(ca)) {
-		return notification.BadField(FieldCA, "has no certificate in PEM")
-	}
-	return nil
+	return k.server.Check(v)
 }
 
 func checkPath(path string) error {

@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"context"
+	"crypto/tls"
 	"database/sql"
 	"errors"
 	"fmt"
@@ -15,11 +16,12 @@ import (
 	driver "github.com/go-sql-driver/mysql"
 
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/dbserver"
 )
 
-var mysqlServer = server{
-	flag: "mysql", schemes: []string{"mysql", "mariadb"}, example: "mysql://user@host:3306/database?sslmode=require", socket: "socket",
-	modes: []string{"disable", "prefer", "require", "verify-full"}, parameters: []string{"user"},
+var mysqlServer = dbserver.Server{
+	Label: "MySQL", Flag: "mysql", Schemes: []string{"mysql", "mariadb"}, Example: "mysql://user@host:3306/database?sslmode=require", Socket: "socket",
+	Modes: []string{"disable", "prefer", "require", "verify-full"}, Parameters: []string{"user"},
 }
 
 var mysql = dialect{
@@ -78,12 +80,12 @@ func mysqlConfig(t *source.Target) (*driver.Config, error) {
 	if u.Port() == "" {
 		cfg.Addr = net.JoinHostPort(u.Hostname(), "3306")
 	}
-	m := mode(q, ca)
+	m := dbserver.Mode(q, ca)
 	if socket := q.Get("socket"); socket != "" {
 		cfg.Net, cfg.Addr, m = "unix", socket, "disable"
 	}
 	cfg.TLS, cfg.AllowFallbackToPlaintext = encrypted(m, u.Hostname(), ca), m == "" || m == "prefer"
-	cfg.DialFunc, cfg.Timeout, cfg.Logger = dialer(t), dialWithin, &driver.NopLogger{}
+	cfg.DialFunc, cfg.Timeout, cfg.Logger = dbserver.Dialer(t), dbserver.DialWithin, &driver.NopLogger{}
 	cfg.ReadTimeout, cfg.WriteTimeout = 2*answerWithin, answerWithin
 	cfg.InterpolateParams = true // one round trip a statement
 	cfg.Params = map[string]string{"time_zone": "'+00:00'", "innodb_lock_wait_timeout": "5"}
@@ -220,4 +222,15 @@ func (c *mysqlConn) close() {
 		_ = c.Close() // the error is that of the connection
 	}
 	_ = c.db.Close() // the server notices that it is gone
+}
+
+// encrypted returns the TLS settings of a mode, where the database's own driver has none.
+func encrypted(mode, host, ca string) *tls.Config {
+	switch mode {
+	case "disable":
+		return nil
+	case "verify-full":
+		return &tls.Config{ServerName: host, RootCAs: dbserver.Pool(ca), MinVersion: tls.VersionTLS12}
+	}
+	return &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12} //nolint:gosec // prefer and require say that the name is not checked
 }

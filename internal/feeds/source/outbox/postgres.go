@@ -4,23 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/dbserver"
 )
 
-var postgresServer = server{
-	flag: "postgres", schemes: []string{"postgres", "postgresql"}, example: "postgres://user@host:5432/database?sslmode=require", socket: "host",
-	modes:      []string{"disable", "prefer", "require", "verify-ca", "verify-full"},
-	parameters: []string{"user", "target_session_attrs", "application_name"},
-}
+var postgresServer = dbserver.PostgreSQL("postgres://user@host:5432/database?sslmode=require")
 
 var postgres = dialect{
 	label: "PostgreSQL", about: "a PostgreSQL, also where its log cannot be read", finding: "listen", lock: " FOR UPDATE OF o SKIP LOCKED", holds: true, quote: quoted,
@@ -44,7 +38,7 @@ type pgConn struct {
 }
 
 func openPostgres(ctx context.Context, t *source.Target, table string) (conn, error) {
-	cfg, err := postgresConfig(t)
+	cfg, err := dbserver.PostgresConfig(t, map[string]string{"client_encoding": "UTF8"})
 	if err != nil {
 		return nil, err
 	}
@@ -61,53 +55,6 @@ func openPostgres(ctx context.Context, t *source.Target, table string) (conn, er
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	return c, nil
-}
-
-// postgresConfig returns how to connect. Nothing of it comes from the environment or from files of this machine.
-func postgresConfig(t *source.Target) (*pgconn.Config, error) {
-	damaged := errors.New("the URL of PostgreSQL is damaged") // it was checked when it was set
-	u, err := url.Parse(t.Values.Text(FieldURL))
-	if err != nil {
-		return nil, damaged
-	}
-	q, ca := u.Query(), t.Values.Text(FieldCA)
-	if m := mode(q, ca); m != "" {
-		q.Set("sslmode", m)
-	}
-	u.RawQuery = q.Encode()
-	cfg, err := pgconn.ParseConfig(u.String())
-	if err != nil {
-		return nil, damaged
-	}
-	cfg.Password = t.Values.Text(FieldPassword)
-	cfg.RuntimeParams = map[string]string{"application_name": "godwit source " + t.Name, "client_encoding": "UTF8"}
-	if name := q.Get("application_name"); name != "" {
-		cfg.RuntimeParams["application_name"] = name
-	}
-	cfg.OnNotice, cfg.ConnectTimeout = nil, dialWithin
-	dial := dialer(t)
-	cfg.DialFunc = dial
-	secure := []*pgconn.FallbackConfig{{TLSConfig: cfg.TLSConfig}}
-	for _, f := range append(secure, cfg.Fallbacks...) {
-		if f.TLSConfig != nil {
-			f.TLSConfig.Certificates, f.TLSConfig.GetClientCertificate, f.TLSConfig.RootCAs = nil, nil, pool(ca)
-		}
-	}
-	return cfg, nil
-}
-
-// dialer dials public addresses, or where the source may, private ones and sockets.
-func dialer(t *source.Target) func(ctx context.Context, network, address string) (net.Conn, error) {
-	d := &net.Dialer{Timeout: dialWithin, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
-	if !t.Private {
-		d.Control = urlguard.Control
-	}
-	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		if network == "unix" && !t.Private {
-			return nil, fmt.Errorf("dial %s: %w", address, urlguard.ErrPrivate)
-		}
-		return d.DialContext(ctx, network, address)
-	}
 }
 
 // explain shortens an error of PostgreSQL to what it says.

@@ -2,23 +2,19 @@ package postgres
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/dbserver"
 )
 
 const (
-	dialWithin   = 5 * time.Second
 	answerWithin = 10 * time.Second // a question about the server
 	slotWithin   = 10 * time.Minute // a slot is made once all transactions that run have ended
 	mostMessage  = 1 << 30          // bytes of a row, PostgreSQL's own limit
@@ -32,10 +28,14 @@ type conn struct {
 
 // connect connects to the server of a source. replication is set for a connection that reads the log.
 func connect(ctx context.Context, t *source.Target, replication bool) (*conn, error) {
-	cfg, err := config(t)
+	// Values look the same whatever the database or the user sets; the wire is in UTF-8 also if the database is not.
+	cfg, err := dbserver.PostgresConfig(t, map[string]string{
+		"client_encoding": "UTF8", "DateStyle": "ISO", "IntervalStyle": "postgres", "bytea_output": "hex", "extra_float_digits": "1",
+	})
 	if err != nil {
 		return nil, err
 	}
+	cfg.MaxProtocolMessageBodyLen = mostMessage
 	if replication {
 		cfg.RuntimeParams["replication"] = "database"
 	}
@@ -61,58 +61,6 @@ func connect(ctx context.Context, t *source.Target, replication bool) (*conn, er
 		return nil, fmt.Errorf("PostgreSQL %.20s is too old: messages of transactions can be read from version 14 on", number)
 	}
 	return c, nil
-}
-
-// config returns how to connect. Nothing of it comes from the environment or from files of this machine.
-func config(t *source.Target) (*pgconn.Config, error) {
-	u, err := url.Parse(t.Values.Text(FieldURL))
-	if err != nil {
-		return nil, errors.New("the URL of PostgreSQL is damaged")
-	}
-	q, ca := u.Query(), t.Values.Text(FieldCA)
-	if mode := q.Get("sslmode"); ca != "" && (mode == "" || mode == "prefer" || mode == "require") {
-		q.Set("sslmode", "verify-full")
-	}
-	for _, file := range []string{"sslcert", "sslkey", "sslrootcert", "passfile", "service", "servicefile"} {
-		q.Del(file)
-	}
-	u.RawQuery = q.Encode()
-	cfg, err := pgconn.ParseConfig(u.String())
-	if err != nil {
-		return nil, errors.New("the URL of PostgreSQL is damaged")
-	}
-	cfg.Password = t.Values.Text(FieldPassword)
-	// Values look the same whatever the database or the user sets; the wire is in UTF-8 also if the database is not.
-	cfg.RuntimeParams = map[string]string{
-		"application_name": "godwit source " + t.Name, "client_encoding": "UTF8", "DateStyle": "ISO", "IntervalStyle": "postgres",
-		"bytea_output": "hex", "extra_float_digits": "1",
-	}
-	if name := q.Get("application_name"); name != "" {
-		cfg.RuntimeParams["application_name"] = name
-	}
-	cfg.OnNotice, cfg.MaxProtocolMessageBodyLen, cfg.ConnectTimeout = nil, mostMessage, dialWithin
-	dialer := &net.Dialer{Timeout: dialWithin, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
-	if !t.Private {
-		dialer.Control = urlguard.Control
-	}
-	cfg.DialFunc = func(ctx context.Context, network, address string) (net.Conn, error) {
-		if network == "unix" && !t.Private {
-			return nil, fmt.Errorf("dial %s: %w", address, urlguard.ErrPrivate)
-		}
-		return dialer.DialContext(ctx, network, address)
-	}
-	var roots *x509.CertPool
-	if ca != "" {
-		roots = x509.NewCertPool()
-		roots.AppendCertsFromPEM([]byte(ca))
-	}
-	secure := []*pgconn.FallbackConfig{{TLSConfig: cfg.TLSConfig}}
-	for _, f := range append(secure, cfg.Fallbacks...) {
-		if f.TLSConfig != nil {
-			f.TLSConfig.Certificates, f.TLSConfig.GetClientCertificate, f.TLSConfig.RootCAs = nil, nil, roots
-		}
-	}
-	return cfg, nil
 }
 
 func (c *conn) close() {

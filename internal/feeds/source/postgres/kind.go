@@ -4,18 +4,14 @@ package postgres
 
 import (
 	"context"
-	"crypto/x509"
 	"errors"
 	"fmt"
-	"net/netip"
-	"net/url"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/dbserver"
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
@@ -24,21 +20,17 @@ const Name = "postgres"
 
 // Fields of the kind.
 const (
-	FieldURL         = "url"
-	FieldPassword    = "password"
-	FieldCA          = "ca"
+	FieldURL         = dbserver.FieldURL
+	FieldPassword    = dbserver.FieldPassword
+	FieldCA          = dbserver.FieldCA
 	FieldSlot        = "slot"
 	FieldPublication = "publication"
 	FieldTables      = "tables"
 	FieldSnapshot    = "snapshot"
 )
 
-// Limits of a source's settings, in bytes.
-const (
-	maxURL      = 2048
-	maxPassword = 512
-	maxCA       = 64 << 10
-)
+// server is what the URL of a source may have.
+var server = dbserver.PostgreSQL("postgres://user@host:5432/database?sslmode=require", "connect_timeout")
 
 // Kind is this kind of source.
 type Kind struct{}
@@ -56,47 +48,25 @@ func (Kind) About() string {
 
 // Fields implements source.Kind.
 func (Kind) Fields() []setting.Field {
-	return []setting.Field{
-		{Name: FieldURL, Address: true, Flag: "postgres-url", Help: "where PostgreSQL is: postgres://user@host:5432/database?sslmode=require"},
-		{Name: FieldPassword, Secret: true, Flag: "password-file", Help: "file with the password"},
-		{Name: FieldCA, Lines: true, Flag: "postgres-ca", Help: "file with the certificates of the authorities that vouch for the server, PEM (default: the system's)"},
-		{Name: FieldSlot, Flag: "slot", Help: "replication slot, which is made (default: godwit_ and the app)"},
-		{Name: FieldPublication, Flag: "publication", Help: "publication of the tables (default: one of the slot's name, which is made)"},
-		{Name: FieldTables, Type: setting.Tree, Flag: "tables", Help: "file with what the rows of tables become, as JSON"},
-		{Name: FieldSnapshot, Type: setting.Bool, Flag: "snapshot", Help: "put the objects of all rows that are there before what follows"},
-	}
+	return append(
+		server.Fields(),
+		setting.Field{Name: FieldSlot, Flag: "slot", Help: "replication slot, which is made (default: godwit_ and the app)"},
+		setting.Field{Name: FieldPublication, Flag: "publication", Help: "publication of the tables (default: one of the slot's name, which is made)"},
+		setting.Field{Name: FieldTables, Type: setting.Tree, Flag: "tables", Help: "file with what the rows of tables become, as JSON"},
+		setting.Field{Name: FieldSnapshot, Type: setting.Bool, Flag: "snapshot", Help: "put the objects of all rows that are there before what follows"},
+	)
 }
 
 // Tidy implements setting.Tidier: a password within the URL becomes the field of that name.
-func (Kind) Tidy(v setting.Values) {
-	u, err := url.Parse(v.Text(FieldURL))
-	if err != nil || u.User == nil {
-		return
-	}
-	if password, ok := u.User.Password(); ok {
-		if _, given := v[FieldPassword]; !given {
-			setting.Put(v, FieldPassword, password)
-		}
-		u.User = url.User(u.User.Username())
-		setting.Put(v, FieldURL, u.String())
-	}
-}
+func (Kind) Tidy(v setting.Values) { dbserver.Tidy(v) }
 
 // identifier matches names that need no quotes, as slots and publications have.
 var identifier = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 
 // Check implements source.Kind.
 func (Kind) Check(v setting.Values) error {
-	if problem := checkURL(v.Text(FieldURL)); problem != "" {
-		return notification.BadField(FieldURL, "%s", problem)
-	}
-	for field, most := range map[string]int{FieldPassword: maxPassword, FieldCA: maxCA} {
-		if len(v.Text(field)) > most {
-			return notification.BadField(field, "has more than %d bytes", most)
-		}
-	}
-	if ca := v.Text(FieldCA); ca != "" && !x509.NewCertPool().AppendCertsFromPEM([]byte(ca)) {
-		return notification.BadField(FieldCA, "has no certificate in PEM")
+	if err := server.Check(v); err != nil {
+		return err
 	}
 	for _, field := range []string{FieldSlot, FieldPublication} {
 		if name := v.Text(field); name != "" && !identifier.MatchString(name) {
@@ -105,54 +75,6 @@ func (Kind) Check(v setting.Values) error {
 	}
 	_, err := readTables(v[FieldTables])
 	return err
-}
-
-// parameters that a URL may have. Others name files of the server, or change what is read.
-var parameters = []string{"sslmode", "host", "user", "target_session_attrs", "application_name", "connect_timeout"}
-
-// checkURL returns what is wrong with the URL of a PostgreSQL. The text never shows the URL, which may contain a password.
-func checkURL(raw string) string {
-	const example = "postgres://user@host:5432/database"
-	if raw == "" {
-		return "is required: where PostgreSQL is, like " + example
-	}
-	u, err := url.Parse(raw)
-	switch {
-	case err != nil || len(raw) > maxURL || u.Scheme != "postgres" && u.Scheme != "postgresql" || u.Fragment != "" || u.Opaque != "":
-		return "is not a URL like " + example
-	case u.Hostname() == "" && !strings.HasPrefix(u.Query().Get("host"), "/"):
-		return "must name a host, like " + example
-	case (u.User == nil || u.User.Username() == "") && u.Query().Get("user") == "":
-		return "must name the user, like " + example
-	case len(strings.Trim(u.Path, "/")) == 0:
-		return "must name the database, like " + example
-	}
-	if _, secret := u.User.Password(); secret {
-		return "must not contain a password: it has a field of its own, which is never shown"
-	}
-	if port := u.Port(); port != "" {
-		if _, err := strconv.ParseUint(port, 10, 16); err != nil {
-			return "has no valid port"
-		}
-	}
-	query, err := url.ParseQuery(u.RawQuery)
-	if err != nil {
-		return "is not a URL like " + example
-	}
-	for name, values := range query {
-		switch {
-		case !slices.Contains(parameters, name):
-			return fmt.Sprintf("may not have %.40q; of parameters there are %s", name, strings.Join(parameters, ", "))
-		case name == "sslmode" && !slices.Contains([]string{"disable", "prefer", "require", "verify-ca", "verify-full"}, values[0]):
-			return "sslmode must be disable, prefer, require, verify-ca or verify-full"
-		case name == "host" && !strings.HasPrefix(values[0], "/"):
-			return "host among the parameters may only be the folder of a socket"
-		}
-	}
-	if addr, err := netip.ParseAddr(u.Hostname()); err == nil && addr.IsUnspecified() {
-		return "names no host"
-	}
-	return ""
 }
 
 // slot is the name of a source's replication slot.

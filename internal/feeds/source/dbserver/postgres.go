@@ -1,0 +1,52 @@
+package dbserver
+
+import (
+	"errors"
+	"net/url"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"godwit.dev/godwit/internal/feeds/source"
+)
+
+// PostgreSQL returns what URLs of a PostgreSQL may have, with an example and parameters beside those of all its kinds.
+func PostgreSQL(example string, parameters ...string) *Server {
+	return &Server{
+		Label: "PostgreSQL", Flag: "postgres", Schemes: []string{"postgres", "postgresql"}, Example: example, Socket: "host",
+		Modes:      []string{"disable", "prefer", "require", "verify-ca", "verify-full"},
+		Parameters: append([]string{"user", "target_session_attrs", "application_name"}, parameters...),
+	}
+}
+
+// PostgresConfig returns how to connect to a PostgreSQL, with settings of the session. Nothing of it comes from the environment or from files of
+// this machine.
+func PostgresConfig(t *source.Target, session map[string]string) (*pgconn.Config, error) {
+	damaged := errors.New("the URL of PostgreSQL is damaged") // it was checked when it was set
+	u, err := url.Parse(t.Values.Text(FieldURL))
+	if err != nil {
+		return nil, damaged
+	}
+	q, ca := u.Query(), t.Values.Text(FieldCA)
+	if m := Mode(q, ca); m != "" {
+		q.Set("sslmode", m)
+	}
+	u.RawQuery = q.Encode()
+	cfg, err := pgconn.ParseConfig(u.String())
+	if err != nil {
+		return nil, damaged
+	}
+	cfg.Password = t.Values.Text(FieldPassword)
+	cfg.RuntimeParams = session
+	cfg.RuntimeParams["application_name"] = "godwit source " + t.Name
+	if name := q.Get("application_name"); name != "" {
+		cfg.RuntimeParams["application_name"] = name
+	}
+	cfg.OnNotice, cfg.ConnectTimeout, cfg.DialFunc = nil, DialWithin, Dialer(t)
+	secure := []*pgconn.FallbackConfig{{TLSConfig: cfg.TLSConfig}}
+	for _, f := range append(secure, cfg.Fallbacks...) {
+		if f.TLSConfig != nil {
+			f.TLSConfig.Certificates, f.TLSConfig.GetClientCertificate, f.TLSConfig.RootCAs = nil, nil, Pool(ca)
+		}
+	}
+	return cfg, nil
+}
