@@ -23,14 +23,12 @@ type emitter struct {
 	position position
 	repeats  repeats
 	stuck    atomic.Bool // an entry cannot be stored at the moment
-	caught   atomic.Bool
 }
 
 // Caught implements Emitter.
 func (e *emitter) Caught(ctx context.Context) {
-	e.caught.Store(true)
 	e.mu.Lock()
-	e.reader.caught = true
+	e.caught = true
 	e.mu.Unlock()
 	if !e.stuck.Load() {
 		e.works(ctx)

@@ -2,8 +2,6 @@ package source
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -105,25 +103,26 @@ func (r *reader) connected(ctx context.Context) (worked bool, err error) {
 	defer r.found("")
 	r.log.InfoContext(ctx, "reading", "finding", feed.Finding())
 	err = feed.Run(ctx, e)
-	return e.caught.Load(), err
+	return r.examined(), err
 }
 
 // readPosition returns what the source has noted.
 func (r *reader) readPosition(ctx context.Context) (p position, err error) {
-	at := r.source.place()
-	text, err := r.s.cfg.Records.Position(ctx, at)
+	p, err = r.s.position(ctx, &r.source)
 	if err != nil {
 		return p, err
 	}
-	if len(text) > 0 {
-		if err := json.Unmarshal(text, &p); err != nil {
-			return p, fmt.Errorf("position of source %s is damaged: %w", r.source.Name, err)
-		}
-	}
 	if !p.Made.Equal(r.source.CreatedAt) { // another source had this name
-		return position{Made: r.source.CreatedAt}, r.s.cfg.Records.Forget(ctx, at, true)
+		return position{Made: r.source.CreatedAt}, r.s.cfg.Records.Forget(ctx, r.source.place(), true)
 	}
 	return p, nil
+}
+
+// examined reports whether all entries have been examined once over this connection.
+func (r *reader) examined() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.caught
 }
 
 // Detail implements Emitter.

@@ -3,6 +3,7 @@ package source
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"time"
 
@@ -204,15 +205,23 @@ func (s *Service) Delete(ctx context.Context, app, name string) (left string, er
 
 // feedPosition returns what a source's feed has noted; nil: nothing.
 func (s *Service) feedPosition(ctx context.Context, one *Source) ([]byte, error) {
-	text, err := s.cfg.Records.Position(ctx, one.place())
-	var p position
-	if err == nil && len(text) > 0 {
-		err = json.Unmarshal(text, &p)
-	}
+	p, err := s.position(ctx, one)
 	if err != nil || !p.Made.Equal(one.CreatedAt) {
 		return nil, err
 	}
 	return p.Feed, nil
+}
+
+// position returns what is kept under the name of a source. It may be of another one that had the name before.
+func (s *Service) position(ctx context.Context, one *Source) (p position, err error) {
+	text, err := s.cfg.Records.Position(ctx, one.place())
+	if err != nil || len(text) == 0 {
+		return p, err
+	}
+	if err := json.Unmarshal(text, &p); err != nil {
+		return p, fmt.Errorf("position of source %s is damaged: %w", one.Name, err)
+	}
+	return p, nil
 }
 
 // Quarantine returns entries in quarantine of a source, newest first, below a number. Zero: from the newest.

@@ -52,7 +52,7 @@ func (Kind) Fields() []setting.Field {
 		server.Fields(),
 		setting.Field{Name: FieldSlot, Flag: "slot", Help: "replication slot, which is made (default: godwit_ and the app)"},
 		setting.Field{Name: FieldPublication, Flag: "publication", Help: "publication of the tables (default: one of the slot's name, which is made)"},
-		setting.Field{Name: FieldTables, Type: setting.Tree, Flag: "tables", Help: "file with what the rows of tables become, as JSON"},
+		setting.Field{Name: FieldTables, Type: setting.Tree, Flag: "tables", Help: "file with what the rows of tables become, as JSON or TOML"},
 		setting.Field{Name: FieldSnapshot, Type: setting.Bool, Flag: "snapshot", Help: "put the objects of all rows that are there before what follows"},
 	)
 }
