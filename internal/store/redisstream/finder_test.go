@@ -145,6 +145,9 @@ func TestAClusterTellsOfNewEntriesAfterAMasterWasKilled(t *testing.T) {
 		})
 	}
 	c.Masters[1].Kill()
+	if err := c.Promote(1); err != nil {
+		t.Fatal(err)
+	}
 	for _, key := range keys {
 		before := got.count(got.keys, key)
 		eventually.True(t, "a hint of "+key+" after a master was killed", func() bool {

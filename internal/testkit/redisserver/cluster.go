@@ -9,6 +9,13 @@ import (
 // slots is the number of slots of a cluster.
 const slots = 16384
 
+// nodeTimeout is how long a server may be silent until the others take it for dead. While the cluster forms it is short, since servers
+// repeat by it what was not answered. Then it is far longer than a busy machine lets a server wait: the masters change only as Promote says.
+const (
+	formingTimeout = time.Second
+	nodeTimeout    = 10 * time.Minute
+)
+
 // Cluster is a group of servers that share the slots.
 type Cluster struct {
 	Masters  []*Server
@@ -57,6 +64,16 @@ func (c *Cluster) join() error {
 	if err := meet(all); err != nil {
 		return err
 	}
+	for _, s := range all { // a server that sees the others again waits for the timeout before it serves
+		if err := s.Await("CLUSTER INFO", "cluster_state:ok"); err != nil {
+			return err
+		}
+	}
+	for _, s := range all {
+		if _, err := s.Do(fmt.Sprintf("CONFIG SET cluster-node-timeout %d", nodeTimeout.Milliseconds())); err != nil {
+			return err
+		}
+	}
 	for i, s := range c.Replicas {
 		id, err := c.Masters[i].Do("CLUSTER MYID")
 		if err != nil {
@@ -66,15 +83,19 @@ func (c *Cluster) join() error {
 			return err
 		}
 	}
-	for _, s := range all {
-		if err := s.Await("CLUSTER INFO", "cluster_state:ok"); err != nil {
-			return err
-		}
-	}
 	for _, s := range c.Replicas {
 		if err := s.Await("INFO replication", "master_link_status:up"); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// Promote makes the replica of a master that was killed the master. It does not ask the other masters, which would first have to notice
+// the death.
+func (c *Cluster) Promote(replica int) error {
+	if _, err := c.Replicas[replica].Do("CLUSTER FAILOVER TAKEOVER"); err != nil {
+		return fmt.Errorf("fail over in a cluster of Redis: %w", err)
 	}
 	return nil
 }
@@ -99,7 +120,7 @@ func meet(all []*Server) error {
 				return err
 			}
 		}
-		for again := time.Now().Add(nodeTimeout); len(alone) > 0 && time.Now().Before(again); time.Sleep(5 * time.Millisecond) {
+		for again := time.Now().Add(formingTimeout); len(alone) > 0 && time.Now().Before(again); time.Sleep(5 * time.Millisecond) {
 			if alone, err = strangers(all); err != nil {
 				return err
 			}

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/testkit/eventually"
 	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
 )
 
@@ -35,19 +36,33 @@ func TestAReplicaTakesOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	moved := "MOVED " + slot + " "
+	owners := 0
 	for i, m := range c.Masters {
 		if _, err := m.Do("SET bird godwit"); err != nil {
-			if !strings.Contains(err.Error(), "MOVED "+slot) {
+			if !strings.Contains(err.Error(), moved) {
 				t.Fatalf("master %d: %v", i, err)
 			}
 			continue
 		}
-		if got, err := m.Do("WAIT 1 10000"); got != "1" && got != "0" || err != nil {
-			t.Fatal(got, err)
+		owners++
+		if err := c.Replicas[i].Await("DBSIZE", "1"); err != nil { // an answer does not wait for replicas
+			t.Fatal(err)
 		}
 		m.Kill()
+		if err := c.Promote(i); err != nil {
+			t.Fatal(err)
+		}
 		if err := c.Replicas[i].Await("GET bird", "godwit"); err != nil {
 			t.Errorf("the replica of the master that was killed: %v", err)
 		}
+		other := c.Masters[(i+1)%len(c.Masters)]
+		eventually.True(t, "another master naming the replica", func() bool {
+			_, err := other.Do("GET bird")
+			return err != nil && strings.HasSuffix(err.Error(), moved+c.Replicas[i].Addr())
+		})
+	}
+	if owners != 1 {
+		t.Errorf("%d masters have the slot", owners)
 	}
 }

@@ -23,9 +23,6 @@ import (
 // patience is the longest wait for anything that normally takes less than a second.
 const patience = time.Minute
 
-// nodeTimeout is how long a server of a cluster may be silent until the others take it for dead.
-const nodeTimeout = time.Second
-
 // ErrMissing reports that redis-server is not installed.
 var ErrMissing = errors.New("no redis-server is installed: apt-get install redis-server")
 
@@ -94,7 +91,7 @@ func start(o Options, cluster bool) (s *Server, err error) {
 		if s.bus, err = s.port(); err != nil {
 			return s, err
 		}
-		set("--cluster-enabled", "yes", "--cluster-port", portOf(s.bus), "--cluster-node-timeout", strconv.FormatInt(nodeTimeout.Milliseconds(), 10), "--repl-diskless-sync-delay", "0")
+		set("--cluster-enabled", "yes", "--cluster-port", portOf(s.bus), "--cluster-node-timeout", strconv.FormatInt(formingTimeout.Milliseconds(), 10), "--repl-diskless-sync-delay", "0")
 	}
 	set(o.Settings...)
 	return s, s.run()
@@ -152,13 +149,17 @@ func (s *Server) run() error {
 func (s *Server) Await(command, word string) error {
 	ctx, cancel := context.WithTimeoutCause(context.Background(), patience, fmt.Errorf("%s was not answered with %s", command, word))
 	defer cancel()
+	last := "never"
 	for {
 		answer, err := s.ask(ctx, command)
 		if err == nil && strings.Contains(answer, word) {
 			return nil
 		}
-		if ctx.Err() != nil {
-			return errors.Join(context.Cause(ctx), err, errors.New(answer))
+		if ctx.Err() != nil { // which is why the last try failed
+			return fmt.Errorf("%w; the answer before: %s", context.Cause(ctx), last)
+		}
+		if last = answer; err != nil {
+			last = err.Error()
 		}
 		time.Sleep(5 * time.Millisecond)
 	}
