@@ -243,10 +243,10 @@ func (w *rightsWorld) taken(method, path, body string) bool {
 	return status < 300
 }
 
-func (w *rightsWorld) grpcPublishes(to string) codes.Code {
+func (w *rightsWorld) grpcPublishes(to ...string) codes.Code {
 	cc := w.dialRPC()
 	defer cc.Close()
-	got, err := godwitpb.NewPublisherClient(cc).Publish(withKey(w.Context(), "dev"), &godwitpb.PublishRequest{To: []string{to}, Title: "x"})
+	got, err := godwitpb.NewPublisherClient(cc).Publish(withKey(w.Context(), "dev"), &godwitpb.PublishRequest{To: to, Title: "x"})
 	if err == nil && got.GetResults()[0].GetError() != nil {
 		return codes.ResourceExhausted
 	}
@@ -263,6 +263,31 @@ func TestPublishesOfAKeyAreLimitedAtEveryDoor(t *testing.T) {
 			for other, again := range publishWays { // one budget for all
 				if again(w) {
 					t.Errorf("%s is taken after it", other)
+				}
+			}
+		})
+	}
+}
+
+// TestAPublishToSeveralIsOneOfTheBudget publishes twice to three recipients with a budget of four publishes.
+func TestAPublishToSeveralIsOneOfTheBudget(t *testing.T) {
+	to := []string{"a", "b", "c"}
+	for door, publish := range map[string]func(w *rightsWorld) bool{
+		"HTTP": func(w *rightsWorld) bool {
+			return w.taken("POST", "/v1/notifications", `{"to":["a","b","c"],"title":"x"}`)
+		},
+		"gRPC": func(w *rightsWorld) bool { return w.grpcPublishes(to...) == codes.OK },
+	} {
+		t.Run(door, func(t *testing.T) {
+			w := startRightsWith(t, func(c *config.Config) {
+				var err error
+				if c.LimitPublish, err = config.ParseRate("1/s"); err != nil {
+					t.Fatal(err)
+				}
+			})
+			for i := range 2 {
+				if !publish(w) {
+					t.Errorf("publish %d is refused", i+1)
 				}
 			}
 		})

@@ -27,9 +27,7 @@ type emitter struct {
 
 // Caught implements Emitter.
 func (e *emitter) Caught(ctx context.Context) {
-	e.mu.Lock()
-	e.caught = true
-	e.mu.Unlock()
+	e.catchesUp(ctx)
 	if !e.stuck.Load() {
 		e.works(ctx)
 	}

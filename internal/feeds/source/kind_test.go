@@ -191,8 +191,14 @@ func TestAKindEmitsPublishesPutsAndDeletionsBehindItsCheckpoint(t *testing.T) {
 		to.mu.Lock()
 		to.down = nil
 		to.mu.Unlock()
+		if lines := strings.Count(log.String(), "msg=reading"); lines != 0 {
+			t.Errorf("the log has said %d times that a source is read which is not", lines)
+		}
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
+		if lines := strings.Count(log.String(), "msg=reading"); lines != 1 {
+			t.Errorf("the log says %d times that the source is read", lines)
+		}
 		want := []string{"shop publish a", "shop publish b", "shop put gates/7 8", "shop publish c", "shop put gates/7 1", "shop delete gates/7"}
 		if !slices.Equal(to.got, want) {
 			t.Errorf("got %q, want %q", to.got, want)

@@ -71,7 +71,7 @@ func (r *reader) fails(ctx context.Context, err error) {
 	}
 }
 
-// works notes that it is.
+// works records that the source can be read.
 func (r *reader) works(ctx context.Context) {
 	r.mu.Lock()
 	failed := r.err != nil
@@ -79,6 +79,17 @@ func (r *reader) works(ctx context.Context) {
 	r.mu.Unlock()
 	if failed {
 		r.log.InfoContext(ctx, "source is read again")
+	}
+}
+
+// catchesUp records that all entries have been examined once over this connection, and logs it once for each connection.
+func (r *reader) catchesUp(ctx context.Context) {
+	r.mu.Lock()
+	before, finding := r.caught, r.finding
+	r.caught = true
+	r.mu.Unlock()
+	if !before {
+		r.log.InfoContext(ctx, "reading", "finding", finding)
 	}
 }
 
@@ -101,7 +112,6 @@ func (r *reader) connected(ctx context.Context) (worked bool, err error) {
 	defer feed.Close()
 	r.found(feed.Finding())
 	defer r.found("")
-	r.log.InfoContext(ctx, "reading", "finding", feed.Finding())
 	err = feed.Run(ctx, e)
 	return r.examined(), err
 }

@@ -95,7 +95,7 @@ func (a *admin) sendNotification(v *visit) error {
 		return a.sendForm(v, http.StatusUnprocessableEntity, page)
 	}
 	if a.PublishLimit != nil {
-		if wait := a.PublishLimit(cmp.Or(v.person.Key, v.person.Name()), len(s.draft.To)); wait > 0 {
+		if wait := a.PublishLimit(cmp.Or(v.person.Key, v.person.Name()), 1); wait > 0 {
 			s.blame("", "this key has published as much as it may for now; come back in %s", wait.Round(time.Second))
 			return a.sendForm(v, http.StatusTooManyRequests, page)
 		}

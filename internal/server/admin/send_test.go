@@ -116,7 +116,7 @@ func TestAKeysBudgetHoldsOnThePageToo(t *testing.T) {
 		cfg.Publisher, cfg.PublishLimit = c, func(_ string, n int) time.Duration { return time.Duration(n) * time.Second }
 	}).signedIn()
 	status, page := b.post("/ui/send", url.Values{"key": {"k1"}, "to": {"anna bo"}, "title": {"Hi"}})
-	if wants(t, page, "come back in 2s"); status != http.StatusTooManyRequests || len(c.taken) != 0 {
+	if wants(t, page, "come back in 1s"); status != http.StatusTooManyRequests || len(c.taken) != 0 {
 		t.Errorf("%d, taken %+v", status, c.taken)
 	}
 }

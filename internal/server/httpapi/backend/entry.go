@@ -52,6 +52,9 @@ func readEntry(body []byte) (e source.Entry, err error) {
 	if err := json.Unmarshal(body, &members); err != nil || !utf8.Valid(body) {
 		return e, problem.BadJSON.New()
 	}
+	if err := checkOneChange(members); err != nil {
+		return e, err
+	}
 	switch {
 	case members["put"] != nil:
 		var put source.Put
@@ -75,6 +78,24 @@ func readEntry(body []byte) (e source.Entry, err error) {
 		e.Publish, err = ReadDraft(body)
 	}
 	return e, err
+}
+
+// changes are the members that say what an entry does. An entry has one of them.
+var changes = [...]string{"put", "delete", "topic", "to"}
+
+// checkOneChange refuses an entry that does several things at once.
+func checkOneChange(members map[string]json.RawMessage) error {
+	first := ""
+	for _, name := range changes {
+		switch {
+		case members[name] == nil:
+		case first == "":
+			first = name
+		default:
+			return notification.BadField(name, "cannot stand beside %s: several changes in one message are a list, like [{%q:…},{%q:…}]", first, first, name)
+		}
+	}
+	return nil
 }
 
 // readPutOf reads a put with the names of its object.
