@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -66,6 +67,9 @@ func upload(ctx context.Context, t *testing.T, s *blackbox.Server, body io.Reade
 	return uploadTo(ctx, t, s, "files", body, header)
 }
 
+// waiting is a client that sends no body before the server asks for it, if a request expects that.
+var waiting = &http.Client{Transport: &http.Transport{ExpectContinueTimeout: time.Minute}}
+
 func uploadTo(ctx context.Context, t *testing.T, s *blackbox.Server, service string, body io.Reader, header http.Header) (status int, answer string) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.URL("/gw/"+service+"/a"), body)
@@ -76,7 +80,10 @@ func uploadTo(ctx context.Context, t *testing.T, s *blackbox.Server, service str
 		req.Header[name] = values
 	}
 	req.Header.Set("Authorization", "Bearer dev")
-	resp, err := http.DefaultClient.Do(req)
+	if c, ok := body.(*counter); ok {
+		req.ContentLength = int64(c.size)
+	}
+	resp, err := waiting.Do(req)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,6 +99,18 @@ func wantUpload(body []byte) string {
 	sum := sha256.Sum256(body)
 	text := hex.EncodeToString(sum[:])
 	return fmt.Sprintf("%d %s %d %s", len(body), text, len(body), text)
+}
+
+// counter counts what is read of a body of a known size.
+type counter struct {
+	from    io.Reader
+	n, size int
+}
+
+func (c *counter) Read(b []byte) (int, error) {
+	n, err := c.from.Read(b)
+	c.n += n
+	return n, err
 }
 
 // TestUploadsReachWorkersByAReference: a service that stores uploads takes bodies of more than 1 MiB, whether the caller names their length or
@@ -130,6 +149,10 @@ func TestUploadsReachWorkersByAReference(t *testing.T) {
 		}
 		return nil
 	})
+	unread := &counter{from: bytes.NewReader(large[:2<<20]), size: 2 << 20}
+	if status, answer := uploadTo(ctx, t, s, "nobody", unread, http.Header{"Expect": {"100-continue"}}); status != http.StatusServiceUnavailable || !strings.Contains(answer, "nobody-serves") || unread.n > 0 {
+		t.Errorf("a body that nobody would get: %d %s, %d bytes were asked for", status, answer, unread.n)
+	}
 	for name, c := range map[string]struct {
 		body io.Reader
 		want int
@@ -171,6 +194,16 @@ func TestUploadsReachWorkersByAReference(t *testing.T) {
 	}
 	if n := len(files()); n != 3 {
 		t.Errorf("%d files are kept, want those of 3 calls", n)
+	}
+	// Kept are two of large and the third; refused are two that nobody serves at least, two that are too large, and one without room.
+	for name, ok := range map[string]func(n float64) bool{
+		`godwit_gateway_uploads_total{outcome="kept"}`:    func(n float64) bool { return n == 3 },
+		`godwit_gateway_uploads_total{outcome="refused"}`: func(n float64) bool { return n >= 5 },
+		"godwit_gateway_upload_bytes_total":               func(n float64) bool { return n == float64(2*len(large)+(4<<20-1)) },
+	} {
+		if n, err := s.API().Metric(ctx, name); err != nil || !ok(n) {
+			t.Errorf("%s is %v, %v", name, n, err)
+		}
 	}
 	if info, err := os.Stat(filepath.Join(s.Dir, "uploads", ".key")); err != nil || info.Mode().Perm() != 0o600 {
 		t.Errorf("the key: %v, %v", info, err)

@@ -56,10 +56,13 @@ type Config struct {
 }
 
 // Store keeps bodies and hands out references to them.
-type Store struct{ Config }
+type Store struct {
+	Config
+	metrics metrics
+}
 
 // New makes a Store.
-func New(cfg Config) *Store { return &Store{cfg} }
+func New(cfg Config) *Store { return &Store{Config: cfg, metrics: newMetrics()} }
 
 // Run deletes old bodies until ctx ends. Its error is always nil.
 func (s *Store) Run(ctx context.Context) error {
@@ -76,6 +79,7 @@ func (s *Store) Run(ctx context.Context) error {
 // Put keeps a body. It returns the headers that give a worker the reference, and the function that deletes the body if no worker got it.
 // size is -1 if it is unknown.
 func (s *Store) Put(ctx context.Context, app string, size int64, body io.Reader) (headers map[string][]string, drop func(), err error) {
+	defer func() { s.metrics.ended(err) }()
 	if size > s.Max {
 		return nil, nil, s.tooLarge()
 	}
@@ -91,6 +95,7 @@ func (s *Store) Put(ctx context.Context, app string, size int64, body io.Reader)
 		}
 		return nil, nil, err
 	}
+	s.metrics.bytes.Add(float64(s.Max - in.left))
 	until := s.Now().Add(min(s.Keep, maxReference)).Truncate(time.Second)
 	url, err := s.Place.URL(app, id, until)
 	if err != nil {

@@ -46,6 +46,8 @@ func (w *worker) Ask(ctx context.Context, _ string, r *request.Request) (*reques
 	return &a, nil
 }
 
+func (*worker) Serves(string, string) error { return nil }
+
 // serveWorker serves a worker's answers on a kind of origin.
 func serveWorker(t *testing.T, w *worker, place httphead.Place, cookies bool) string {
 	t.Helper()

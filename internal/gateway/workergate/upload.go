@@ -18,6 +18,8 @@ type Uploads interface {
 	// Put keeps a body. It returns the headers that give a worker the reference, and the function that deletes the body. size is -1 if it is
 	// unknown.
 	Put(ctx context.Context, app string, size int64, body io.Reader) (headers map[string][]string, drop func(), err error)
+	// Refused counts a body that is refused before it is read.
+	Refused()
 }
 
 const (
@@ -26,12 +28,17 @@ const (
 )
 
 // uploaded keeps the body of a call if it is too large for a request and its service wants that. begun is what was read of the body, and
-// err the error of reading it. drop is nil if the body is not kept.
-func (g *Gate) uploaded(w http.ResponseWriter, r *http.Request, who *caller, begun []byte, err error) (body []byte, headers map[string][]string, drop func(), _ error) {
+// err the error of reading it. drop is nil if the body is not kept. A body for a subject that no worker serves is refused unread.
+func (g *Gate) uploaded(w http.ResponseWriter, r *http.Request, who *caller, subject string, begun []byte, err error) (body []byte, headers map[string][]string, drop func(), _ error) {
 	if !errors.Is(err, errTooLarge) || who.service.Upload != access.UploadStore || g.cfg.Uploads == nil {
 		return begun, nil, nil, err
 	}
+	if err := g.cfg.Asker.Serves(who.app, subject); err != nil {
+		g.cfg.Uploads.Refused()
+		return nil, nil, nil, err
+	}
 	if !g.shares.Try(who.app, uploadCost) {
+		g.cfg.Uploads.Refused()
 		return nil, nil, nil, problem.Busy.With("as many uploads are under way as the gateway may carry").After(time.Second)
 	}
 	defer g.shares.Give(who.app, uploadCost)

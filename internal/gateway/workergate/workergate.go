@@ -29,6 +29,8 @@ const Prefix = httphead.GatewayPath
 // Asker asks workers.
 type Asker interface {
 	Ask(ctx context.Context, app string, r *request.Request) (*request.Answer, error)
+	// Serves returns nil if a worker serves a subject now, and otherwise the error that Ask would return.
+	Serves(app, subject string) error
 }
 
 // Access says who may call.
@@ -128,14 +130,14 @@ func (g *Gate) call(w http.ResponseWriter, r *http.Request, service, path string
 		return problem.Busy.With("as many calls are under way as the gateway may carry").After(time.Second)
 	}
 	defer g.shares.Give(who.app, taken)
+	subject := Subject(side(who.service, service, r.Header.Get(splitKey)), r.Method, path)
 	body, err := readBody(w, r)
-	body, uploaded, drop, err := g.uploaded(w, r, who, body, err)
+	body, uploaded, drop, err := g.uploaded(w, r, who, subject, body, err)
 	if err != nil {
 		return err
 	}
-	name := side(who.service, service, r.Header.Get(splitKey))
 	q := &request.Request{
-		Subject: Subject(name, r.Method, path), Method: r.Method, Path: path, Query: r.URL.RawQuery, Header: passOn(r.Header, who),
+		Subject: subject, Method: r.Method, Path: path, Query: r.URL.RawQuery, Header: passOn(r.Header, who),
 		ContentType: r.Header.Get("Content-Type"), Data: body, Timeout: who.service.Timeout,
 	}
 	maps.Copy(q.Header, uploaded)

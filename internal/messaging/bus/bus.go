@@ -138,6 +138,16 @@ func (b *Bus) Request(ctx context.Context, app string, m topic.Message) (topic.M
 // subscribe in it.
 func (b *Bus) Alone(app string) bool { return b.dial.alone(app) }
 
+// Served reports whether a worker serves a subject now, on any node. An external NATS does not tell, so that Served is always true there.
+func (b *Bus) Served(app, name string) (bool, error) {
+	l, err := b.use(app)
+	if err != nil {
+		return false, err
+	}
+	defer l.release()
+	return b.dial.served(app, subject(app, name)), nil
+}
+
 // Subscribe calls got with each message of a subject within the app, wildcards allowed, until stop is called. With a
 // queue, each message goes to one of the queue's members in this app wherever they are connected, and each call of
 // Subscribe makes a member of its own.

@@ -138,6 +138,23 @@ func TestTopicsAndRequestsReachOtherNodes(t *testing.T) {
 	}
 }
 
+func TestWorkersOfOtherNodesAreKnown(t *testing.T) {
+	one, other := two(t)
+	serve(t, other, "demo", "r.files.>", "q")
+	served := func(subject string) bool {
+		t.Helper()
+		ok, err := one.Served("demo", subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok
+	}
+	eventually.True(t, "the worker of the other node is known", func() bool { return served("r.files.POST.a") })
+	if served("r.file.POST.a") {
+		t.Error("nobody serves this subject")
+	}
+}
+
 func TestLinesAreHeardOnOtherNodesOnly(t *testing.T) {
 	one, other := two(t)
 	from, echo, _ := line(t, one, bus.Mailboxes)

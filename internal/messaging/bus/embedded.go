@@ -207,6 +207,14 @@ func (e *embedded) alone(app string) bool {
 	return h == nil || h.guests == 0
 }
 
+// served implements dialer. The server knows the subscriptions of other nodes, too.
+func (e *embedded) served(app, subject string) bool {
+	e.mu.Lock()
+	h := e.held[app]
+	e.mu.Unlock()
+	return h != nil && h.account.SubscriptionInterest(subject)
+}
+
 func (e *embedded) disconnected(l *link) { e.drop(l.name) }
 
 // name returns the name of an app's link. It is the app's name: each app has a link of its own.

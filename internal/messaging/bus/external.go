@@ -69,6 +69,9 @@ func (x *external) disconnected(*link) {}
 // alone implements dialer. It is always false: other clients of an external NATS are unknown.
 func (x *external) alone(string) bool { return false }
 
+// served implements dialer.
+func (x *external) served(string, string) bool { return true }
+
 func (x *external) close() {}
 
 // name returns the empty name of the only link.

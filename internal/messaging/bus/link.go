@@ -23,6 +23,8 @@ type dialer interface {
 	disconnected(l *link)
 	name(app string) string // name of the link that serves an app
 	alone(app string) bool  // reports that no other client can have subscriptions in the app
+	// served reports whether anybody subscribes to a full subject in the app. It is true if that is unknown.
+	served(app, subject string) bool
 	close()
 }
 

@@ -24,6 +24,8 @@ type Bus interface {
 	// request once. topic.ErrNoResponders: no worker serves the subject, which is known at once. topic.ErrUnavailable: the bus cannot be
 	// reached.
 	Request(ctx context.Context, app string, m topic.Message) (topic.Message, error)
+	// Served reports whether a worker serves a subject now. It is true if the bus cannot know.
+	Served(app, subject string) (bool, error)
 	// Alone reports whether all subscriptions of an app were made with Subscribe.
 	Alone(app string) bool
 	// Reply answers a message; to is the Reply of that message.
@@ -166,6 +168,27 @@ func (s *Service) Ask(ctx context.Context, app string, r *Request) (*Answer, err
 		return nil, err
 	}
 	return s.traced(app, r, func(r *Request) (*Answer, error) { return s.ask(ctx, app, r) })
+}
+
+// Serves returns nil if a worker serves a subject now, and otherwise the error that Ask would return: before a long body is taken in, its
+// caller learns that nobody would get it.
+func (s *Service) Serves(app, subject string) error {
+	if err := topic.CheckName("subject", subject); err != nil {
+		return err
+	}
+	served, err := false, error(nil)
+	if s.bus.Alone(app) {
+		served = len(s.pool(app).serving(subject)) > 0
+	} else {
+		served, err = s.bus.Served(app, topic.Request(subject))
+	}
+	switch {
+	case err == nil && !served:
+		err = topic.ErrNoResponders
+	case err == nil:
+		return nil
+	}
+	return s.metrics.failed(fmt.Errorf("request %s: %w", subject, err))
 }
 
 // traced has a request sent within a span, if requests are traced.

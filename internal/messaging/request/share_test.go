@@ -62,6 +62,8 @@ type nowhere struct{ Bus }
 
 func (nowhere) Alone(string) bool { return true }
 
+func (nowhere) Served(string, string) (bool, error) { return false, topic.ErrUnavailable }
+
 func (nowhere) Subscribe(string, string, string, func(topic.Message), func(int)) (func(), error) {
 	return func() {}, nil
 }

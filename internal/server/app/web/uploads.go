@@ -35,6 +35,7 @@ func (w *Web) openUploads() error {
 		cfg.Place, w.fetched = folder, []call.Route{folder.Route(w.Now)}
 	}
 	w.uploads = uploads.New(cfg)
+	w.Registry.MustRegister(w.uploads)
 	w.Steps.AddRun("uploads", ground.StorePatience, w.uploads.Run)
 	return nil
 }
