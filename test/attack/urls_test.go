@@ -217,6 +217,9 @@ var urlSettings = map[string]urlSetting{
 	"source url":          databaseSetting("postgres", "postgres"),
 	"source outbox url":   databaseSetting("postgres", "postgres-outbox"),
 	"source outbox mysql": databaseSetting("mysql", "mysql-outbox"),
+	"source nats url": sourceSetting("nats", "jetstream", func(url string) map[string]any {
+		return map[string]any{"url": url, "stream": "orders"}
+	}),
 	"channel fcm base_url": channelSetting("fcm", func(w *urlWorld, url string) map[string]any {
 		return map[string]any{"service_account": w.account("https://8.8.8.8/"), "base_url": url}
 	}),

@@ -8,6 +8,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/feeds/sink/clickhouse"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/jetstream"
 	"godwit.dev/godwit/internal/feeds/source/outbox"
 	"godwit.dev/godwit/internal/feeds/source/postgres"
 	"godwit.dev/godwit/internal/feeds/source/streams"
@@ -40,6 +41,7 @@ func Modules() []module.Module {
 		channelOf(push.Webhook, func(o channel.Options) channel.Kind { return webhook.Kind{AllowPrivate: o.AllowPrivate} }),
 		{Name: streams.Name, Sources: map[string]source.Kind{streams.Name: streams.Kind{Dial: dialStreams}}},
 		{Name: postgres.Name, Sources: map[string]source.Kind{postgres.Name: postgres.Kind{}}},
+		{Name: jetstream.Name, Sources: map[string]source.Kind{jetstream.Name: jetstream.Kind{}}},
 		{Name: "outbox", Sources: outbox.Kinds(datadir.Holds)},
 		{Name: clickhouse.Name, Sinks: map[string]sink.Kind{clickhouse.Name: clickhouse.Kind{}}},
 	}

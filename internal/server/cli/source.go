@@ -78,7 +78,8 @@ func (p *program) sourceAddCommand() *cobra.Command {
 A change names all settings: those that are not named go back to their defaults. A password alone stays as it is where none is
 named, and an empty file takes it away. It is read from a file, never from an argument, which other users can see.`,
 		Example: `  godwit source add redisstream --redis-url redis://redis.internal:6379 --password-file redis-password
-  godwit source add postgres --postgres-url postgres://godwit@db.internal/shop --password-file password --tables tables.json`,
+  godwit source add postgres --postgres-url postgres://godwit@db.internal/shop --password-file password --tables tables.json
+  godwit source add jetstream --nats-url tls://nats.internal:4222 --stream ORDERS --credentials-file godwit.creds`,
 		Args: exactly("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			enabled := !disable
@@ -144,7 +145,7 @@ type noRecords struct{ source.Records }
 // Position implements source.Records. Only the server knows.
 func (noRecords) Position(context.Context, setting.Place) ([]byte, error) { return nil, errServerKnows }
 
-var errServerKnows = errors.New("only the server that read it knows what it has made there; look with godwit doctor, or into pg_replication_slots")
+var errServerKnows = errors.New("only the server that read it knows what it has made there; look with godwit doctor, into pg_replication_slots, or at the consumers of the stream")
 
 // Forget implements source.Records. The server forgets a source once it is made anew.
 func (noRecords) Forget(context.Context, setting.Place, bool) error { return nil }

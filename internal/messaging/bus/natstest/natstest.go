@@ -38,19 +38,26 @@ func Start(t testing.TB, o *server.Options) *server.Server {
 // Guarded is a NATS server that accepts only users of its account.
 type Guarded struct {
 	Addr    string
+	Server  *server.Server
 	CA      string // path of the authorities' file; empty: the server has no TLS
 	Account nkeys.KeyPair
 }
 
-// Guard starts one.
-func Guard(t testing.TB, secure bool) *Guarded {
+// Guard starts one. Its account may use JetStream, if the options that change sets say so.
+func Guard(t testing.TB, secure bool, change ...func(*server.Options)) *Guarded {
 	t.Helper()
-	operator, account := pair(t, nkeys.CreateOperator), NewAccount(t)
+	operator, account, system := pair(t, nkeys.CreateOperator), NewAccount(t), NewAccount(t)
 	accounts := &server.MemAccResolver{}
-	claims, err := jwt.NewAccountClaims(public(t, account)).Encode(operator)
-	must(t, err)
-	must(t, accounts.Store(public(t, account), claims))
-	o := &server.Options{Port: -1, TrustedKeys: []string{public(t, operator)}, AccountResolver: accounts}
+	for _, one := range []nkeys.KeyPair{account, system} {
+		claims := jwt.NewAccountClaims(public(t, one))
+		if one == account {
+			claims.Limits.JetStreamLimits = jwt.JetStreamLimits{MemoryStorage: jwt.NoLimit, DiskStorage: jwt.NoLimit, Streams: jwt.NoLimit, Consumer: jwt.NoLimit}
+		}
+		text, err := claims.Encode(operator)
+		must(t, err)
+		must(t, accounts.Store(public(t, one), text))
+	}
+	o := &server.Options{Port: -1, TrustedKeys: []string{public(t, operator)}, AccountResolver: accounts, SystemAccount: public(t, system)}
 	g := &Guarded{Account: account}
 	if secure {
 		cert, key, _ := certstest.Issue(t, t.TempDir(), "nats")
@@ -59,7 +66,11 @@ func Guard(t testing.TB, secure bool) *Guarded {
 		g.CA = cert
 		o.TLS, o.TLSTimeout, o.TLSConfig = true, 10, &tls.Config{Certificates: []tls.Certificate{own}, MinVersion: tls.VersionTLS13}
 	}
-	g.Addr = Start(t, o).Addr().String()
+	for _, one := range change {
+		one(o)
+	}
+	g.Server = Start(t, o)
+	g.Addr = g.Server.Addr().String()
 	return g
 }
 
