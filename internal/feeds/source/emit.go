@@ -81,7 +81,7 @@ func (e *emitter) sum(ctx context.Context, entries []Entry, pieces []piece, outc
 		if o.Fate != Quarantined {
 			continue
 		}
-		e.note(ctx, p.From, o.Err)
+		e.note(ctx, p.stream(), o.Err)
 		if p.text() != nil {
 			aside = append(aside, e.aside(&p.Entry, o.Err))
 		}
@@ -102,7 +102,7 @@ func (e *emitter) pieces(to []piece, entry *Entry, of int) []piece {
 		return append(to, piece{Entry: bad, of: of})
 	}
 	for i, one := range read {
-		one.From, one.Text = entry.From, entry.text()
+		one.From, one.Stream, one.Text = entry.From, entry.Stream, entry.text()
 		if d := one.Publish; d != nil && d.ID == "" && entry.ID != "" {
 			if d.ID = entry.ID; len(read) > 1 {
 				d.ID += "." + strconv.Itoa(i)
@@ -123,6 +123,13 @@ func (e *Entry) text() []byte {
 		return e.Text
 	}
 	return e.Body
+}
+
+func (e *Entry) stream() string {
+	if e.Stream != "" {
+		return e.Stream
+	}
+	return e.From
 }
 
 // object returns the put that a piece requests; nil: it requests none.
@@ -176,7 +183,7 @@ func (e *emitter) insist(ctx context.Context, do func() error) error {
 			break
 		}
 		if ctx.Err() != nil {
-			return context.Cause(ctx)
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
 		e.stuck.Store(true)
 		e.fails(ctx, fmt.Errorf("publish what came from %s: %w", e.source.Name, err))
@@ -292,7 +299,7 @@ func (e *emitter) send(ctx context.Context, p *piece) (Outcome, error) {
 
 // SetAside implements Emitter.
 func (e *emitter) SetAside(ctx context.Context, entry *Entry, why error) error {
-	e.note(ctx, entry.From, why)
+	e.note(ctx, entry.stream(), why)
 	e.count(&Counts{Quarantined: 1})
 	return e.keep(ctx, []SetAside{e.aside(entry, why)})
 }

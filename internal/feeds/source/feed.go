@@ -78,7 +78,9 @@ type Emitter interface {
 
 // Entry is a publish, a put, a deletion or a message; an entry that is none of these goes to quarantine.
 type Entry struct {
-	From string // place of the entry at the source, such as a stream, a table or a position; for people
+	From string // place of the entry at the source, such as a stream, a row or a position; for people
+	// Stream is what the entry belongs to, of which only the first invalid entry is logged. Empty: From.
+	Stream string
 	// ID is the id of a publish whose body has none, so that a repeat is a duplicate.
 	ID string
 	// Version is that of the entry's commit. Puts and deletions without a version have it, so that a repeat changes nothing. Entries of one

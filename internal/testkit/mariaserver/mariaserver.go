@@ -3,21 +3,21 @@
 package mariaserver
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
-	"sync"
-	"syscall"
 	"time"
 
 	driver "github.com/go-sql-driver/mysql"
 
-	"godwit.dev/godwit/internal/testkit/reaper"
+	"godwit.dev/godwit/internal/testkit/freeport"
+	"godwit.dev/godwit/internal/testkit/process"
 )
 
 // patience is the longest wait for anything that normally takes a few seconds.
@@ -26,20 +26,29 @@ const patience = time.Minute
 // ErrMissing reports that MariaDB is not installed.
 var ErrMissing = errors.New("no mariadbd is installed: apt-get install mariadb-server-core")
 
-// Server is a MariaDB that listens on a socket in its own folder. It accepts every user, and its database is shop.
-type Server struct {
-	dir    string
-	keeper *os.File // the folder and the server exist as long as this is open
-	log    *os.File
+// User may read, change and delete rows of the database shop. He connects over TCP, with Password and TLS.
+const (
+	User     = "godwit"
+	Password = "opensesame"
+)
 
-	mu  sync.Mutex
-	cmd *exec.Cmd
+// Server is a MariaDB with the database shop. Its owner root connects over a socket in the server's folder.
+type Server struct {
+	*process.Process
+	opts    Options
+	port    string
+	release func()
+}
+
+// Options of a server.
+type Options struct {
+	CertFile, KeyFile string // of the server
 }
 
 // Start starts a server, which runs until it is closed or this process ends.
-func Start() (*Server, error) {
-	s, err := start()
-	if err != nil {
+func Start(o Options) (*Server, error) {
+	s := &Server{opts: o, release: func() {}}
+	if err := s.start(); err != nil {
 		s.Close()
 		return nil, fmt.Errorf("start MariaDB: %w", err)
 	}
@@ -55,45 +64,65 @@ func program(name string) (string, error) {
 	return "", ErrMissing
 }
 
-// end ends the server of the folder $1.
-const end = `pid=$(cat "$1/pid" 2>/dev/null) && kill -KILL "$pid" 2>/dev/null`
-
-func start() (*Server, error) {
-	s := &Server{}
-	if _, err := program("mariadbd"); err != nil {
-		return s, err
+func (s *Server) start() (err error) {
+	bin, err := program("mariadbd")
+	if err != nil {
+		return err
 	}
-	var err error
-	if s.dir, err = os.MkdirTemp("", "gwmaria"); err != nil {
-		return s, err
+	if s.Process, err = process.New("gwmaria"); err != nil {
+		return err
 	}
-	if s.keeper, err = reaper.Keep(s.dir, end); err != nil {
-		return s, err
+	addr, release, err := freeport.Loopback(context.Background())
+	if err != nil {
+		return err
 	}
-	if s.log, err = os.Create(filepath.Join(s.dir, "log")); err != nil {
-		return s, err
+	s.release = release
+	if _, s.port, err = net.SplitHostPort(addr); err != nil {
+		return err
 	}
-	if err := os.Mkdir(filepath.Join(s.dir, "data"), 0o700); err != nil {
-		return s, err
+	if err := s.fill(bin); err != nil {
+		return err
 	}
 	if err := s.run(); err != nil {
-		return s, err
+		return err
 	}
-	db, err := s.open("")
-	if err != nil {
-		return s, err
-	}
-	defer db.Close()
-	_, err = db.ExecContext(context.Background(), "CREATE DATABASE shop")
-	return s, err
+	return s.Do("CREATE DATABASE shop; CREATE USER " + User + " IDENTIFIED BY '" + Password + "' REQUIRE SSL; GRANT SELECT, UPDATE, DELETE ON shop.* TO " + User)
 }
+
+// fill makes the server's own tables, with users and rights.
+func (s *Server) fill(bin string) error {
+	if err := os.Mkdir(s.data(), 0o700); err != nil {
+		return err
+	}
+	text := []byte("CREATE DATABASE mysql;\nUSE mysql;\n")
+	for _, what := range []string{"tables", "tables_data"} {
+		files, _ := filepath.Glob("/usr/share/m*/m*_system_" + what + ".sql") // of mysql or mariadb
+		if len(files) == 0 {
+			return ErrMissing
+		}
+		b, err := os.ReadFile(files[0])
+		if err != nil {
+			return err
+		}
+		text = append(text, b...)
+	}
+	cmd := exec.CommandContext(context.Background(), bin, append(s.settings(), "--bootstrap")...)
+	cmd.Stdin = bytes.NewReader(text)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("fill: %w: %s", err, out)
+	}
+	return nil
+}
+
+func (s *Server) data() string { return filepath.Join(s.Dir(), "data") }
 
 // settings are those of the server, small and fast: it loses the latest commits when the machine stops, but not when it is killed.
 func (s *Server) settings() []string {
 	list := []string{
-		"--no-defaults", "--datadir=" + filepath.Join(s.dir, "data"), "--innodb-log-file-size=8M", "--innodb-buffer-pool-size=16M",
-		"--innodb-flush-log-at-trx-commit=2", "--skip-log-bin", "--skip-networking", "--performance-schema=OFF", "--socket=" + s.Socket(),
-		"--pid-file=" + filepath.Join(s.dir, "own.pid"), "--skip-grant-tables", // without tables of its own, which take seconds to make
+		"--no-defaults", "--datadir=" + s.data(), "--innodb-log-file-size=8M", "--innodb-buffer-pool-size=16M",
+		"--innodb-flush-log-at-trx-commit=2", "--skip-log-bin", "--performance-schema=OFF", "--skip-name-resolve",
+		"--socket=" + s.socket(), "--bind-address=127.0.0.1", "--port=" + s.port, "--pid-file=" + filepath.Join(s.Dir(), "own.pid"),
+		"--ssl-cert=" + s.opts.CertFile, "--ssl-key=" + s.opts.KeyFile,
 	}
 	if os.Getuid() == 0 {
 		list = append(list, "--user=root")
@@ -107,16 +136,7 @@ func (s *Server) run() error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(context.Background(), bin, s.settings()...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, s.log, s.log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	s.mu.Lock()
-	s.cmd = cmd
-	s.mu.Unlock()
-	if err := os.WriteFile(filepath.Join(s.dir, "pid"), []byte(strconv.Itoa(cmd.Process.Pid)), 0o600); err != nil {
+	if err := s.Process.Start(bin, s.settings()...); err != nil {
 		return err
 	}
 	db, err := s.open("")
@@ -130,46 +150,38 @@ func (s *Server) run() error {
 			return nil
 		}
 		if time.Since(begun) > patience {
-			return s.explain(err)
+			return fmt.Errorf("%w: %s", err, s.Said())
 		}
 	}
 }
 
-func (s *Server) explain(err error) error {
-	text, _ := os.ReadFile(s.log.Name())
-	return fmt.Errorf("%w: %s", err, text)
+func (s *Server) socket() string { return filepath.Join(s.Dir(), "socket") }
+
+// URL returns the address of its database for a source, which needs Password.
+func (s *Server) URL() string { return "mysql://" + User + "@localhost:" + s.port + "/shop" }
+
+// Do executes statements as its owner.
+func (s *Server) Do(text string) error {
+	db, err := s.open("")
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	_, err = db.ExecContext(context.Background(), text)
+	return err
 }
 
-// Socket returns the path of the server's socket.
-func (s *Server) Socket() string { return filepath.Join(s.dir, "socket") }
-
-// URL returns the address of its database for a source.
-func (s *Server) URL() string { return "mysql://root@localhost/shop?socket=" + s.Socket() }
-
-// Open connects to its database.
+// Open connects to its database as its owner.
 func (s *Server) Open() (*sql.DB, error) { return s.open("shop") }
 
 func (s *Server) open(database string) (*sql.DB, error) {
 	cfg := driver.NewConfig()
-	cfg.User, cfg.Net, cfg.Addr, cfg.DBName, cfg.MultiStatements, cfg.Logger = "root", "unix", s.Socket(), database, true, &driver.NopLogger{}
+	cfg.User, cfg.Net, cfg.Addr, cfg.DBName, cfg.MultiStatements, cfg.Logger = "root", "unix", s.socket(), database, true, &driver.NopLogger{}
 	connector, err := driver.NewConnector(cfg)
 	if err != nil {
 		return nil, err
 	}
 	return sql.OpenDB(connector), nil
-}
-
-// Kill ends the server at once, as kill -9 does.
-func (s *Server) Kill() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cmd == nil {
-		return
-	}
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
-	s.cmd = nil
-	_ = os.Remove(filepath.Join(s.dir, "pid"))
 }
 
 // Restart starts the server again on its files, after ending it if it runs.
@@ -183,14 +195,6 @@ func (s *Server) Restart() error {
 
 // Close ends the server and removes its files.
 func (s *Server) Close() {
-	s.Kill()
-	if s.log != nil {
-		s.log.Close()
-	}
-	if s.dir != "" {
-		_ = os.RemoveAll(s.dir)
-	}
-	if s.keeper != nil {
-		s.keeper.Close()
-	}
+	s.Process.Close()
+	s.release()
 }

@@ -7,17 +7,14 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"godwit.dev/godwit/internal/testkit/freeport"
-	"godwit.dev/godwit/internal/testkit/reaper"
+	"godwit.dev/godwit/internal/testkit/process"
 )
 
 // patience is the longest wait for anything that normally takes less than a second.
@@ -43,14 +40,10 @@ type Options struct {
 
 // Server is a Redis server on loopback.
 type Server struct {
+	*process.Process
 	addr, bus string
-	dir       string
 	args      []string
 	release   []func()
-	keeper    *os.File // the folder and the server exist as long as this is open
-
-	mu  sync.Mutex
-	cmd *exec.Cmd
 }
 
 // Start starts a server, which runs until it is closed or this process ends. Acknowledged writes survive Kill, unless Memory is set.
@@ -75,14 +68,11 @@ func start(o Options, cluster bool) (s *Server, err error) {
 	if s.addr, err = s.port(); err != nil {
 		return s, err
 	}
-	if s.dir, err = os.MkdirTemp("", "gwredis"); err != nil {
-		return s, err
-	}
-	if s.keeper, err = reaper.Keep(s.dir, end); err != nil {
+	if s.Process, err = process.New("gwredis"); err != nil {
 		return s, err
 	}
 	set := func(args ...string) { s.args = append(s.args, args...) }
-	set("--bind", "127.0.0.1", "--port", portOf(s.addr), "--dir", s.dir, "--save", "", "--daemonize", "no")
+	set("--bind", "127.0.0.1", "--port", portOf(s.addr), "--dir", s.Dir(), "--save", "", "--daemonize", "no")
 	if !o.Memory {
 		// The system already has what the server wrote before an answer, so a kill does not lose it.
 		set("--appendonly", "yes", "--appendfsync", "no")
@@ -110,37 +100,17 @@ func portOf(addr string) string {
 	return port
 }
 
-// end ends the server of the folder $1.
-const end = `pid=$(cat "$1/pid" 2>/dev/null) && kill -KILL "$pid" 2>/dev/null`
-
 // run starts the process and waits until it answers.
 func (s *Server) run() error {
 	bin, err := Program()
 	if err != nil {
 		return err
 	}
-	out, err := os.Create(filepath.Join(s.dir, "log"))
-	if err != nil {
+	if err := s.Process.Start(bin, s.args...); err != nil {
 		return err
 	}
-	defer out.Close()
-	cmd := exec.CommandContext(context.Background(), bin, s.args...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = s.dir, out, out
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		return err
-	}
-	pid := filepath.Join(s.dir, "pid")
-	if err := os.WriteFile(pid, []byte(strconv.Itoa(cmd.Process.Pid)), 0o600); err != nil {
-		_ = cmd.Process.Kill()
-		return errors.Join(err, cmd.Wait())
-	}
-	s.mu.Lock()
-	s.cmd = cmd
-	s.mu.Unlock()
 	if err := s.Await("PING", "PONG"); err != nil {
-		log, _ := os.ReadFile(out.Name())
-		return fmt.Errorf("%w: %s", err, log)
+		return fmt.Errorf("%w: %s", err, s.Said())
 	}
 	return nil
 }
@@ -171,29 +141,6 @@ func (s *Server) Addr() string { return s.addr }
 // URL returns the server's address as a URL for clients.
 func (s *Server) URL() string { return "redis://" + s.addr }
 
-// Pid returns the id of the process; 0: it does not run.
-func (s *Server) Pid() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cmd == nil {
-		return 0
-	}
-	return s.cmd.Process.Pid
-}
-
-// Kill ends the server at once, as kill -9 does.
-func (s *Server) Kill() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cmd == nil {
-		return
-	}
-	_ = s.cmd.Process.Kill()
-	_ = s.cmd.Wait()
-	s.cmd = nil
-	_ = os.Remove(filepath.Join(s.dir, "pid"))
-}
-
 // Restart starts the server again, at the same address, after ending it if it runs.
 func (s *Server) Restart() error {
 	s.Kill()
@@ -203,29 +150,9 @@ func (s *Server) Restart() error {
 	return nil
 }
 
-// Stop suspends the server until Continue; its connections stay open.
-func (s *Server) Stop() { s.signal(syscall.SIGSTOP) }
-
-// Continue ends a Stop.
-func (s *Server) Continue() { s.signal(syscall.SIGCONT) }
-
-func (s *Server) signal(sig syscall.Signal) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.cmd != nil {
-		_ = s.cmd.Process.Signal(sig)
-	}
-}
-
 // Close ends the server and removes its files.
 func (s *Server) Close() {
-	s.Kill()
-	if s.dir != "" {
-		_ = os.RemoveAll(s.dir)
-	}
-	if s.keeper != nil {
-		s.keeper.Close()
-	}
+	s.Process.Close()
 	for _, release := range s.release {
 		release()
 	}

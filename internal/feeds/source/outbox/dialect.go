@@ -18,6 +18,7 @@ type dialect struct {
 	finding string
 	lock    string // after a SELECT, so that another transaction's rows are passed over
 	holds   bool   // a page is read and finished in one transaction; otherwise one that finishes it, since it locks out all writers
+	current bool   // a locking SELECT sees what commits while it reads, so rows of one writer may be missing before later ones
 	quote   func(name string) string
 	param   func(n int) string             // the nth parameter, from 1 on
 	text    func(expression string) string // the same text for a value whenever it is read
@@ -27,10 +28,13 @@ type dialect struct {
 
 // conn is a connection to a database. After an error, and after its context has ended, it can only be closed.
 type conn interface {
-	// columns returns the columns of a table whose name is quoted.
-	columns(ctx context.Context, table string) ([]column, error)
+	// columns returns the columns of a table, and indexes the first column of each of its indexes.
+	columns(ctx context.Context, t *table) ([]column, error)
+	indexes(ctx context.Context, t *table) ([]index, error)
 	// query calls each with the values of rows as texts, valid during the call; nil is NULL. It ends early when each returns false.
 	query(ctx context.Context, sql string, args []arg, each func(values [][]byte) bool) error
+	// exec executes a statement in a transaction, and returns the number of rows that it has changed.
+	exec(ctx context.Context, sql string, args []arg) (int64, error)
 	begin(ctx context.Context) error
 	commit(ctx context.Context) error
 	// rollback ends a transaction that was not committed; without one it does nothing.

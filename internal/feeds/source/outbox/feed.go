@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/feeds/source"
@@ -12,18 +14,21 @@ import (
 
 const (
 	perPage    = 500              // rows of one transaction: some milliseconds of the database's time
+	leastPage  = 20               // rows of the first one: their bodies may be long, and the connection slow
 	pageBytes  = 4 << 20          // bytes of one transaction's rows
-	emitWithin = 30 * time.Second // a transaction stays open while its rows are stored here, which holds the database's cleaning up
+	emitWithin = 10 * time.Second // a transaction stays open while its rows are stored here, which delays ALTER TABLE, and all that waits behind it
 	pollLeast  = 50 * time.Millisecond
 	pollMost   = time.Second
 	anewLeast  = time.Second      // a pass begins anew, to find rows that committed late and to try those whose mailbox was full
 	anewMost   = 30 * time.Second //
 	shareOfOld = 10               // reading rows whose mailbox is full again takes at most one part in so many of the time
 	lagEvery   = 2 * time.Second
-	mostBehind = 100_000 // rows that are counted: counting all of a large table takes long
+	restEvery  = 15 * time.Second // where no row waits but those that others have locked
+	shareOfLag = 20               // counting rows takes at most one part in so many of the time
+	mostBehind = 100_000          // rows that are counted: counting all of a large table takes long
 )
 
-var errSlow = errors.New("rows were not stored within 30 seconds, so their transaction at the source has ended; they are read again")
+var errSlow = errors.New("rows were not stored within 10 seconds, so their transaction at the source has ended; they are read again")
 
 // feed reads an outbox.
 type feed struct {
@@ -32,7 +37,10 @@ type feed struct {
 	table   *table
 	c       conn
 	pass    pass
-	lagAt   time.Time
+	most    int       // rows of the next page
+	lagAt   time.Time // when the rows that wait were counted
+	lagTook time.Duration
+	waited  bool // some did when they were counted
 }
 
 // pass is one way through the table, from its beginning on. A row may become visible behind others with larger numbers, so a pass never
@@ -55,13 +63,12 @@ func (f *feed) Close() { f.c.close() }
 
 // Run implements source.Feed.
 func (f *feed) Run(ctx context.Context, to source.Emitter) error {
-	f.table.source = f.t.Name
 	if f.t.Resync { // all rows that are there are read anyway
 		if err := to.Resynced(ctx); err != nil {
 			return err
 		}
 	}
-	f.pass = pass{began: time.Now(), every: anewLeast}
+	f.pass, f.most = pass{began: time.Now(), every: anewLeast}, leastPage
 	for idle := pollLeast; ; {
 		read, err := f.page(ctx, to)
 		if err != nil {
@@ -123,14 +130,15 @@ func (p *pass) anew(now time.Time) {
 // ended reports what a pass has found that reached the end.
 func (f *feed) ended(ctx context.Context, to source.Emitter) {
 	to.Caught(ctx)
+	details := f.table.slow
 	switch n := f.pass.left; n {
 	case 0:
-		to.Detail("")
 	case 1:
-		to.Detail("1 row waits, since its mailbox is full")
+		details = append(slices.Clip(details), "1 row waits, since its mailbox is full")
 	default:
-		to.Detail(fmt.Sprintf("%d rows wait, since their mailboxes are full", n))
+		details = append(slices.Clip(details), fmt.Sprintf("%d rows wait, since their mailboxes are full", n))
 	}
+	to.Detail(strings.Join(details, "; "))
 }
 
 // read is the result of a page.
@@ -148,45 +156,83 @@ func (f *feed) page(ctx context.Context, to source.Emitter) (read, error) {
 		}
 		defer f.c.rollback()
 	}
-	rows, more, err := f.rows(ctx)
+	rows, last, more, err := f.rows(ctx)
 	if err != nil {
 		return read{}, fmt.Errorf("read rows of %s: %w", f.table.name, err)
 	}
 	result := read{rows: len(rows), more: more}
-	if len(rows) == 0 {
+	if last == nil {
 		return result, nil
 	}
 	done, err := f.emit(ctx, to, rows)
 	if err != nil {
 		return result, err
 	}
-	if result.took = len(done); result.took > 0 {
-		if err := f.finish(ctx, done); err != nil {
+	if len(done) > 0 {
+		if result.took, err = f.finish(ctx, done); err != nil {
 			return result, fmt.Errorf("finish rows of %s that are stored: %w", f.table.name, err)
 		}
 	}
-	last := rows[len(rows)-1].key
-	if f.pass.after = &last; f.table.byTime() && last.stamp == "" { // rows without created_at have no place in the order
+	if f.pass.after = last; f.table.byTime() && last.stamp == "" { // rows without created_at have no place in the order
 		f.pass.after, result.more = nil, more && result.took > 0
 	}
 	return result, nil
 }
 
-// rows reads a page of rows.
-func (f *feed) rows(ctx context.Context) (rows []row, more bool, err error) {
-	sql, args := f.table.sel(f.pass.after, perPage)
-	bytes := 0
+var errNoID = errors.New("a row's id is NULL or a BLOB, so it cannot be told from others: correct it or delete the row")
+
+// rows reads a page of rows. last is the one behind which the next page begins; nil: there is none.
+func (f *feed) rows(ctx context.Context) (rows []row, last *key, more bool, err error) {
+	sql, args := f.table.sel(f.pass.after, f.most)
+	var keys []key
+	if f.dialect.current {
+		if keys, err = f.keys(ctx); err != nil || len(keys) == 0 {
+			return nil, nil, false, err
+		}
+		sql, args = f.table.these(keys)
+	}
+	bytes, lost := 0, false
 	err = f.c.query(ctx, sql, args, func(values [][]byte) bool {
+		if lost = values[0] == nil; lost {
+			return false
+		}
 		r := f.table.rowOf(values)
 		rows = append(rows, r)
 		bytes += r.size()
 		return bytes < pageBytes
 	})
-	return rows, len(rows) == perPage || bytes >= pageBytes, err
+	if err == nil && lost {
+		err = errNoID
+	}
+	if len(rows) > 0 {
+		last = &rows[len(rows)-1].key
+	}
+	cut := bytes >= pageBytes
+	more = len(rows) == f.most || cut
+	if len(keys) > 0 && !cut { // rows that others have locked were passed over
+		last, more = &keys[len(keys)-1], len(keys) == f.most
+	}
+	if f.most = min(2*f.most, perPage); cut {
+		f.most = len(rows)
+	}
+	return rows, last, more, err
+}
+
+// keys reads the places of the rows of a page, as one moment has them.
+func (f *feed) keys(ctx context.Context) (keys []key, err error) {
+	sql, args := f.table.keys(f.pass.after, f.most)
+	err = f.c.query(ctx, sql, args, func(values [][]byte) bool {
+		keys = append(keys, key{string(values[0]), string(values[1])})
+		return true
+	})
+	return keys, err
 }
 
 // emit stores rows, and returns those that are done with.
-func (f *feed) emit(ctx context.Context, to source.Emitter, rows []row) (done []string, err error) {
+func (f *feed) emit(ctx context.Context, to source.Emitter, rows []row) (done []*row, err error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
 	entries := make([]source.Entry, len(rows))
 	for i := range rows {
 		entries[i] = f.table.entry(&rows[i])
@@ -203,37 +249,59 @@ func (f *feed) emit(ctx context.Context, to source.Emitter, rows []row) (done []
 			f.pass.full = time.Now()
 			continue
 		}
-		done = append(done, rows[i].id)
+		done = append(done, &rows[i])
 	}
 	return done, nil
 }
 
-// finish deletes or marks rows, and commits.
-func (f *feed) finish(ctx context.Context, done []string) error {
+// finish deletes or marks rows, and commits. It returns how many these were.
+func (f *feed) finish(ctx context.Context, done []*row) (int, error) {
 	if !f.dialect.holds {
-		if err := f.c.begin(ctx); err != nil {
-			return err
-		}
-		defer f.c.rollback()
+		return f.finishEach(ctx, done)
 	}
 	sql, args := f.table.finish(done)
-	if err := f.c.query(ctx, sql, args, nil); err != nil {
-		return err
+	n, err := f.c.exec(ctx, sql, args)
+	if err == nil && n != int64(len(done)) {
+		err = fmt.Errorf("of %d rows %d were changed: look for a policy, rule or trigger that keeps them", len(done), n)
 	}
-	return f.c.commit(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return len(done), f.c.commit(ctx)
 }
 
-// lag reports how many rows wait, and for how long.
+// finishEach finishes rows that may have changed since they were read: those that have are read again.
+func (f *feed) finishEach(ctx context.Context, done []*row) (took int, err error) {
+	if err := f.c.begin(ctx); err != nil {
+		return 0, err
+	}
+	defer f.c.rollback()
+	for _, r := range done {
+		sql, args := f.table.finishSame(r)
+		n, err := f.c.exec(ctx, sql, args)
+		if err != nil {
+			return 0, err
+		}
+		took += int(n)
+	}
+	return took, f.c.commit(ctx)
+}
+
+// lag reports how many rows wait, and for how long: those that are left, and those that other transactions have locked.
 func (f *feed) lag(ctx context.Context, to source.Emitter, r read) error {
-	if r.rows == r.took && !r.more && f.pass.left == 0 {
-		to.Lag(source.Lag{})
-		f.lagAt = time.Time{}
+	began := time.Now()
+	var every time.Duration
+	rests := r.rows == r.took && !r.more && f.pass.left == 0
+	switch {
+	case rests && f.waited: // the last of them may be gone
+	case rests:
+		every = max(restEvery, shareOfLag*f.lagTook)
+	default:
+		every = max(lagEvery, shareOfLag*f.lagTook)
+	}
+	if began.Sub(f.lagAt) < every {
 		return nil
 	}
-	if time.Since(f.lagAt) < lagEvery {
-		return nil
-	}
-	f.lagAt = time.Now()
 	var l source.Lag
 	err := f.c.query(ctx, f.table.behind(mostBehind), nil, func(values [][]byte) bool {
 		l.Entries, _ = strconv.ParseInt(string(values[0]), 10, 64)
@@ -244,6 +312,7 @@ func (f *feed) lag(ctx context.Context, to source.Emitter, r read) error {
 	if err != nil {
 		return fmt.Errorf("count rows of %s: %w", f.table.name, err)
 	}
+	f.waited, f.lagAt, f.lagTook = !rests, began, time.Since(began)
 	to.Lag(l)
 	return nil
 }

@@ -132,5 +132,6 @@ func (k Kind) Open(ctx context.Context, t source.Target) (source.Feed, error) {
 		c.close()
 		return nil, err
 	}
+	f.table.source = t.Name
 	return f, nil
 }

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"strconv"
@@ -25,7 +26,7 @@ var mysqlServer = dbserver.Server{
 }
 
 var mysql = dialect{
-	label: "MySQL", about: "a MySQL 8 or MariaDB 10.6 or later", finding: "poll", lock: " FOR UPDATE SKIP LOCKED", holds: true,
+	label: "MySQL", about: "a MySQL 8 or MariaDB 10.6 or later", finding: "poll", lock: " FOR UPDATE SKIP LOCKED", holds: true, current: true,
 	quote: func(name string) string { return "`" + name + "`" }, // checked to have none within
 	param: func(int) string { return "?" },
 	text:  func(expression string) string { return expression },
@@ -88,8 +89,14 @@ func mysqlConfig(t *source.Target) (*driver.Config, error) {
 	cfg.DialFunc, cfg.Timeout, cfg.Logger = dbserver.Dialer(t), dbserver.DialWithin, &driver.NopLogger{}
 	cfg.ReadTimeout, cfg.WriteTimeout = 2*answerWithin, answerWithin
 	cfg.InterpolateParams = true // one round trip a statement
-	cfg.Params = map[string]string{"time_zone": "'+00:00'", "innodb_lock_wait_timeout": "5"}
+	cfg.Params = maps.Clone(mysqlSession)
 	return cfg, nil
+}
+
+// mysqlSession are settings of the session. A server's own may change how ids look and which statements it takes, and have it wait a year for an
+// ALTER TABLE. It ends the session, and frees its rows, soon after a client is gone without a word.
+var mysqlSession = map[string]string{
+	"time_zone": "'+00:00'", "sql_mode": "''", "sql_safe_updates": "0", "autocommit": "1", "innodb_lock_wait_timeout": "5", "lock_wait_timeout": "5", "wait_timeout": "30",
 }
 
 // check refuses servers without SKIP LOCKED.
@@ -111,10 +118,10 @@ func (c *mysqlConn) check(ctx context.Context) error {
 	return nil
 }
 
-func (c *mysqlConn) columns(ctx context.Context, table string) ([]column, error) {
+func (c *mysqlConn) columns(ctx context.Context, t *table) ([]column, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	rows, err := c.QueryContext(ctx, "SELECT * FROM "+table+" LIMIT 0")
+	rows, err := c.QueryContext(ctx, "SELECT * FROM "+t.sql+" LIMIT 0")
 	if err != nil {
 		return nil, err
 	}
@@ -126,32 +133,64 @@ func (c *mysqlConn) columns(ctx context.Context, table string) ([]column, error)
 	list := make([]column, len(types))
 	for i, one := range types {
 		list[i].name = one.Name()
-		switch name := one.DatabaseTypeName(); {
-		case strings.HasSuffix(name, "INT"):
-			list[i].id = integers
-		case strings.HasSuffix(name, "BINARY"):
-			list[i].id = octets
-		}
+		name := one.DatabaseTypeName()
+		list[i].id, list[i].time = mysqlID(name), name == "TIMESTAMP" || name == "DATETIME"
 	}
 	return list, rows.Err()
+}
+
+func mysqlID(kind string) idType {
+	switch {
+	case strings.HasSuffix(kind, "INT"):
+		return integers
+	case strings.HasSuffix(kind, "BINARY"):
+		return octets
+	case strings.HasSuffix(kind, "CHAR"):
+		return words
+	}
+	return unfit
+}
+
+func (c *mysqlConn) indexes(ctx context.Context, t *table) (list []index, err error) {
+	const text = `SELECT MAX(IF(SEQ_IN_INDEX = 1, COLUMN_NAME, '')), COUNT(*) = 1, MAX(NON_UNIQUE) = 0 AND MAX(COALESCE(SUB_PART, 0)) = 0
+FROM information_schema.STATISTICS WHERE TABLE_SCHEMA = IF(? = '', DATABASE(), ?) AND TABLE_NAME = ? GROUP BY INDEX_NAME`
+	schema, name, found := strings.Cut(t.name, ".")
+	if !found {
+		schema, name = "", schema
+	}
+	err = c.query(ctx, text, []arg{{text: schema}, {text: schema}, {text: name}}, func(values [][]byte) bool {
+		list = append(list, index{first: strings.ToLower(string(values[0])), alone: string(values[1]) == "1", unique: string(values[2]) == "1"})
+		return true
+	})
+	return list, err
+}
+
+func (c *mysqlConn) exec(ctx context.Context, text string, args []arg) (int64, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	result, err := c.tx.ExecContext(ctx, text, values(args)...)
+	if err != nil {
+		return 0, err
+	}
+	return result.RowsAffected()
+}
+
+func values(args []arg) []any {
+	params := make([]any, len(args))
+	for i := range args {
+		params[i] = args[i].value()
+	}
+	return params
 }
 
 func (c *mysqlConn) query(ctx context.Context, text string, args []arg, each func([][]byte) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	params := make([]any, len(args))
-	for i, a := range args {
-		params[i] = a.value()
-	}
-	if each == nil {
-		_, err := c.tx.ExecContext(ctx, text, params...)
-		return err
-	}
 	in := c.QueryContext
 	if c.tx != nil {
 		in = c.tx.QueryContext
 	}
-	rows, err := in(ctx, text, params...)
+	rows, err := in(ctx, text, values(args)...)
 	if err != nil {
 		return err
 	}
@@ -160,7 +199,7 @@ func (c *mysqlConn) query(ctx context.Context, text string, args []arg, each fun
 	if err != nil {
 		return err
 	}
-	raw, into, values := make([]sql.RawBytes, len(names)), make([]any, len(names)), make([][]byte, len(names))
+	raw, into, texts := make([]sql.RawBytes, len(names)), make([]any, len(names)), make([][]byte, len(names))
 	for i := range raw {
 		into[i] = &raw[i]
 	}
@@ -169,9 +208,9 @@ func (c *mysqlConn) query(ctx context.Context, text string, args []arg, each fun
 			return err
 		}
 		for i, one := range raw {
-			values[i] = one
+			texts[i] = one
 		}
-		if !each(values) {
+		if !each(texts) {
 			break
 		}
 	}
@@ -181,6 +220,8 @@ func (c *mysqlConn) query(ctx context.Context, text string, args []arg, each fun
 // value is a parameter as a database compares it with a column of its type.
 func (a *arg) value() any {
 	switch {
+	case a.is == nothing:
+		return nil
 	case a.is == octets, !utf8.ValidString(a.text):
 		return []byte(a.text)
 	case a.is == integers:

@@ -27,6 +27,7 @@ var postgres = dialect{
 // Types of columns in PostgreSQL, by the numbers that its catalog gives them.
 var (
 	pgIntegers = map[uint32]bool{20: true, 21: true, 23: true}
+	pgTimes    = map[uint32]bool{1082: true, 1114: true, 1184: true}
 	pgOctets   = uint32(17)
 )
 
@@ -66,16 +67,16 @@ func explain(err error) error {
 	return err
 }
 
-func (c *pgConn) columns(ctx context.Context, table string) ([]column, error) {
+func (c *pgConn) columns(ctx context.Context, t *table) ([]column, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	d, err := c.Prepare(ctx, "", "SELECT * FROM "+table, nil)
+	d, err := c.Prepare(ctx, "", "SELECT * FROM "+t.sql, nil)
 	if err != nil {
 		return nil, explain(err)
 	}
 	var list []column
 	for _, f := range d.Fields {
-		one := column{name: f.Name, bad: f.DataTypeOID == pgOctets}
+		one := column{name: f.Name, bad: f.DataTypeOID == pgOctets, time: pgTimes[f.DataTypeOID]}
 		if pgIntegers[f.DataTypeOID] {
 			one.id = integers
 		}
@@ -84,7 +85,26 @@ func (c *pgConn) columns(ctx context.Context, table string) ([]column, error) {
 	return list, nil
 }
 
+func (c *pgConn) indexes(ctx context.Context, t *table) (list []index, err error) {
+	const text = `SELECT a.attname, i.indnkeyatts = 1, i.indisunique, coalesce(pg_get_expr(i.indpred, i.indrelid), '')
+FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] WHERE i.indrelid = $1::regclass AND i.indisvalid`
+	err = c.query(ctx, text, []arg{{text: t.sql}}, func(values [][]byte) bool {
+		list = append(list, index{first: string(values[0]), alone: string(values[1]) == "t", unique: string(values[2]) == "t", partial: string(values[3])})
+		return true
+	})
+	return list, err
+}
+
 func (c *pgConn) query(ctx context.Context, sql string, args []arg, each func([][]byte) bool) error {
+	_, err := c.execute(ctx, sql, args, each)
+	return err
+}
+
+func (c *pgConn) exec(ctx context.Context, sql string, args []arg) (int64, error) {
+	return c.execute(ctx, sql, args, func([][]byte) bool { return true })
+}
+
+func (c *pgConn) execute(ctx context.Context, sql string, args []arg, each func([][]byte) bool) (int64, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
 	values := make([][]byte, len(args))
@@ -95,13 +115,13 @@ func (c *pgConn) query(ctx context.Context, sql string, args []arg, each func([]
 	for goes := true; r.NextRow(); {
 		goes = goes && each(r.Values()) // rows behind are read from the connection, and left
 	}
-	_, err := r.Close()
-	return explain(err)
+	tag, err := r.Close()
+	return tag.RowsAffected(), explain(err)
 }
 
 // begin begins a transaction. Its settings end with it, so that a pool of connections before the server has no part in them.
 func (c *pgConn) begin(ctx context.Context) error {
-	err := c.simple(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL statement_timeout = '10s'; SET LOCAL lock_timeout = '5s'; SET LOCAL idle_in_transaction_session_timeout = '60s'")
+	err := c.simple(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL statement_timeout = '10s'; SET LOCAL lock_timeout = '5s'; SET LOCAL idle_in_transaction_session_timeout = '20s'")
 	c.open = err == nil
 	return err
 }

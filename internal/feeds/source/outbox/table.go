@@ -27,8 +27,10 @@ type table struct {
 	id      idType
 	stamped bool // it has created_at
 	mark    bool // rows that are stored stay, with done_at
+	aged    bool // created_at is a time
 	foreign bool // it has the columns of Debezium
 	objects bool
+	slow    []string // what makes reading slow
 }
 
 // idType says how values of the column id are compared.
@@ -38,6 +40,8 @@ const (
 	words idType = iota
 	integers
 	octets
+	unfit   // the database compares it with texts as numbers that are rounded, or not at all
+	nothing // of a parameter that is NULL
 )
 
 // column is a column of the table.
@@ -45,6 +49,16 @@ type column struct {
 	name string
 	id   idType // of the column id
 	bad  bool   // a type that is no text
+	time bool
+}
+
+// index is an index of the table.
+type index struct {
+	first string // column
+	alone bool   // it is the only one
+	// unique says that no two rows have the same value. partial is the condition of the rows that the index has.
+	unique  bool
+	partial string
 }
 
 // arg is a parameter of a statement.
@@ -64,17 +78,33 @@ func look(ctx context.Context, d *dialect, c conn, name string, v setting.Values
 		parts[i] = d.quote(p)
 	}
 	t.sql = strings.Join(parts, ".")
-	list, err := c.columns(ctx, t.sql)
+	list, err := c.columns(ctx, t)
 	if err != nil {
 		return nil, fmt.Errorf("read the table %s, which godwit source schema prints: %w", name, err)
 	}
+	if err := t.take(list); err != nil {
+		return nil, err
+	}
+	indexes, err := c.indexes(ctx, t)
+	if err != nil {
+		return nil, fmt.Errorf("read the indexes of the table %s: %w", name, err)
+	}
+	if err := t.judge(indexes); err != nil {
+		return nil, err
+	}
+	return t, t.try(ctx, c)
+}
+
+// take takes the columns over, or says which are missing.
+func (t *table) take(list []column) error {
 	has := make(map[string]column, len(list))
 	for _, one := range list {
 		has[strings.ToLower(one.name)] = one
 	}
 	t.id = has["id"].id
 	_, body := has["body"]
-	_, t.stamped = has["created_at"]
+	stamp, stamped := has["created_at"]
+	t.stamped, t.aged = stamped, stamp.time
 	_, t.foreign = has["aggregateid"]
 	t.foreign = t.foreign && !body
 	needs := []string{"id", "body"}
@@ -85,14 +115,45 @@ func look(ctx context.Context, d *dialect, c conn, name string, v setting.Values
 		needs = append(needs, "done_at")
 	}
 	for _, name := range needs {
-		if one, ok := has[name]; !ok || one.bad {
-			return nil, fmt.Errorf("the table %s has no column %s of a type that can be read: godwit source schema prints what it must have", t.name, name)
+		if one, ok := has[name]; !ok || one.bad || name == "id" && one.id == unfit {
+			return fmt.Errorf("the table %s has no column %s of a type that can be read: godwit source schema prints what it must have", t.name, name)
 		}
 	}
 	if t.id == integers && !t.stamped {
-		return nil, fmt.Errorf("the table %s has no column created_at, which tells a row from an earlier one with the same number", t.name)
+		return fmt.Errorf("the table %s has no column created_at, which tells a row from an earlier one with the same number", t.name)
 	}
-	return t, nil
+	return nil
+}
+
+// judge refuses a table in which two rows may have the same id, and notes which index is missing.
+func (t *table) judge(indexes []index) error {
+	unique, ordered, waits := false, !t.byTime(), !t.mark
+	for _, i := range indexes {
+		unique = unique || i.first == "id" && i.alone && i.unique && i.partial == ""
+		ordered = ordered || i.first == "created_at"
+		waits = waits || i.first == "done_at" || strings.Contains(i.partial, "done_at")
+	}
+	switch {
+	case !unique:
+		return fmt.Errorf("two rows of %s may have the same id: it must be a table whose id alone is the primary key, or has a unique index", t.name)
+	case !waits:
+		t.slow = []string{"reading slows down with the rows that are done, since no index has those that wait: godwit source schema prints one"}
+	case !ordered:
+		t.slow = []string{"reading slows down with the rows that wait, since created_at has no index"}
+	}
+	return nil
+}
+
+// try finds out before anything is sent whether rows can be finished afterwards.
+func (t *table) try(ctx context.Context, c conn) error {
+	if err := c.begin(ctx); err != nil {
+		return fmt.Errorf("begin a transaction: %w", err)
+	}
+	defer c.rollback()
+	if _, err := c.exec(ctx, t.verb()+" WHERE 1 = 0", nil); err != nil {
+		return fmt.Errorf("rows of %s cannot be finished, so none is read: %w", t.name, err)
+	}
+	return nil
 }
 
 // row is a row of the outbox.
@@ -108,40 +169,86 @@ type key struct {
 	stamp string // created_at; "" if there is none
 }
 
-// sel is the statement that reads up to most rows behind a row.
-func (t *table) sel(after *key, most int) (sql string, args []arg) {
-	d := t.dialect
-	list := []string{d.text("o.id"), "''"}
+// place is what a statement selects of a key.
+func (t *table) place() []string {
 	if t.stamped {
-		list[1] = d.text("o.created_at")
+		return []string{t.dialect.text("o.id"), t.dialect.text("o.created_at")}
 	}
+	return []string{t.dialect.text("o.id"), "''"}
+}
+
+// content is the column with what is to be sent.
+func (t *table) content() string {
 	if t.foreign {
-		list = append(list, d.cut("o.payload"), d.text("o.aggregatetype"), d.text("o.aggregateid"), d.text("o.type"))
-	} else {
-		list = append(list, d.cut("o.body"))
+		return "payload"
 	}
-	where, order := []string{}, "o.id"
+	return "body"
+}
+
+// columns is what a statement selects of a row.
+func (t *table) columns() []string {
+	d := t.dialect
+	list := append(t.place(), d.cut("o."+t.content()))
+	if t.foreign {
+		list = append(list, d.text("o.aggregatetype"), d.text("o.aggregateid"), d.text("o.type"))
+	}
+	return list
+}
+
+// sel is the statement that reads up to most rows behind a row, and keeps them locked.
+func (t *table) sel(after *key, most int) (sql string, args []arg) {
+	where, args := t.behindOf(after)
+	return t.statement(t.columns(), where, fmt.Sprintf(" LIMIT %d%s", most, t.dialect.lock)), args
+}
+
+// keys is the statement that reads the places of such rows, and locks nothing.
+func (t *table) keys(after *key, most int) (sql string, args []arg) {
+	where, args := t.behindOf(after)
+	return t.statement(t.place(), where, fmt.Sprintf(" LIMIT %d", most)), args
+}
+
+// these is the statement that reads the rows with these keys, and keeps them locked.
+func (t *table) these(keys []key) (sql string, args []arg) {
+	ids := make([]string, len(keys))
+	for i := range keys {
+		ids[i] = keys[i].id
+	}
+	in, args := t.in("o.id", ids)
+	where := []string{in}
 	if t.mark {
 		where = append(where, "o.done_at IS NULL")
 	}
-	byTime := t.byTime()
-	if byTime {
+	return t.statement(t.columns(), where, t.dialect.lock), args
+}
+
+func (t *table) statement(columns, where []string, end string) string {
+	order := "o.id"
+	if t.byTime() {
 		order = "o.created_at, o.id"
+	}
+	sql := "SELECT " + strings.Join(columns, ", ") + " FROM " + t.sql + " o"
+	if len(where) > 0 {
+		sql += " WHERE " + strings.Join(where, " AND ")
+	}
+	return sql + " ORDER BY " + order + end
+}
+
+// behindOf is the condition of rows behind one.
+func (t *table) behindOf(after *key) (where []string, args []arg) {
+	d := t.dialect
+	if t.mark {
+		where = append(where, "o.done_at IS NULL")
 	}
 	switch {
 	case after == nil:
-	case byTime:
+	case t.byTime():
 		where = append(where, fmt.Sprintf("(o.created_at > %s OR o.created_at = %s AND o.id > %s)", d.param(1), d.param(2), d.param(3)))
 		args = []arg{{text: after.stamp}, {text: after.stamp}, {after.id, t.id}}
 	default:
 		where = append(where, "o.id > "+d.param(1))
 		args = []arg{{after.id, t.id}}
 	}
-	sql = "SELECT " + strings.Join(list, ", ") + " FROM " + t.sql + " o"
-	if len(where) > 0 {
-		sql += " WHERE " + strings.Join(where, " AND ")
-	}
-	return fmt.Sprintf("%s ORDER BY %s LIMIT %d%s", sql, order, most, d.lock), args
+	return where, args
 }
 
 // byTime reports whether rows are read in the order of created_at, since their ids have none.
@@ -162,18 +269,47 @@ func (t *table) rowOf(values [][]byte) row {
 // size is how many bytes a row takes.
 func (r *row) size() int { return len(r.body) + len(r.group) + len(r.object) + len(r.event) }
 
-// finish is the statement that deletes rows, or marks them.
-func (t *table) finish(ids []string) (sql string, args []arg) {
+// verb begins the statements that delete rows, or mark them.
+func (t *table) verb() string {
+	if t.mark {
+		return "UPDATE " + t.sql + " SET done_at = CURRENT_TIMESTAMP"
+	}
+	return "DELETE FROM " + t.sql
+}
+
+// in is the condition that a column has one of some ids.
+func (t *table) in(column string, ids []string) (where string, args []arg) {
 	marks := make([]string, len(ids))
 	for i, id := range ids {
 		marks[i] = t.dialect.param(i + 1)
 		args = append(args, arg{id, t.id})
 	}
-	verb := "DELETE FROM " + t.sql
-	if t.mark {
-		verb = "UPDATE " + t.sql + " SET done_at = CURRENT_TIMESTAMP"
+	return column + " IN (" + strings.Join(marks, ", ") + ")", args
+}
+
+// finish is the statement that deletes rows, or marks them.
+func (t *table) finish(rows []*row) (sql string, args []arg) {
+	ids := make([]string, len(rows))
+	for i, r := range rows {
+		ids[i] = r.id
 	}
-	return verb + " WHERE id IN (" + strings.Join(marks, ", ") + ")", args
+	where, args := t.in("id", ids)
+	return t.verb() + " WHERE " + where, args
+}
+
+// finishSame is the statement that does so with one row if it still is what was read: another may have its number by now.
+func (t *table) finishSame(r *row) (sql string, args []arg) {
+	d := t.dialect
+	sql = fmt.Sprintf("%s WHERE id = %s AND %s IS %s", t.verb(), d.param(1), d.cut(t.content()), d.param(2))
+	args = []arg{{r.id, t.id}, {string(r.body), octets}}
+	if r.body == nil {
+		args[1].is = nothing
+	}
+	if t.stamped {
+		sql += fmt.Sprintf(" AND COALESCE(%s, '') = %s", d.text("created_at"), d.param(3))
+		args = append(args, arg{text: r.stamp})
+	}
+	return sql, args
 }
 
 // behind is the statement that counts rows, up to most, and returns the age of the first in seconds.
@@ -182,7 +318,7 @@ func (t *table) behind(most int) string {
 	if t.mark {
 		where = " WHERE o.done_at IS NULL"
 	}
-	if t.stamped {
+	if t.aged {
 		order := "o.id"
 		if t.byTime() {
 			order = "o.created_at"
@@ -194,7 +330,7 @@ func (t *table) behind(most int) string {
 
 // entry is what a row asks for.
 func (t *table) entry(r *row) source.Entry {
-	e := source.Entry{From: t.name + " " + readable(r.id), ID: t.idOf(r), Body: r.body, Text: r.body}
+	e := source.Entry{From: t.name + " " + readable(r.id), Stream: t.name, ID: t.idOf(r), Body: r.body, Text: r.body}
 	switch {
 	case len(r.body) > maxBody:
 		e.Wrong = fmt.Errorf("the row has more than %d bytes", maxBody)
@@ -246,7 +382,7 @@ func (t *table) translated(r *row) ([]byte, error) {
 	case !t.objects:
 		data := map[string]any{"type": string(r.event), "aggregatetype": string(r.group), "payload": payload}
 		return json.Marshal(map[string]any{"to": string(r.object), "data": data})
-	case r.body == nil:
+	case len(r.body) == 0: // a tombstone, also where payload cannot be NULL
 		return json.Marshal(map[string]any{"delete": name})
 	}
 	name["payload"] = payload

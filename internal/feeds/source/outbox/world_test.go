@@ -28,6 +28,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/backend"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/testkit/eventually"
+	"godwit.dev/godwit/internal/testkit/mariaserver"
 	"godwit.dev/godwit/internal/testkit/mariaserver/mariatest"
 )
 
@@ -231,6 +232,7 @@ type world struct {
 	*testing.T
 	kind    string
 	db      database
+	maria   *mariatest.Server
 	values  setting.Values
 	kept    *kept
 	records *sourcetest.Records
@@ -266,7 +268,10 @@ func newWorld(t *testing.T, kind string) *world {
 		}
 		t.Cleanup(func() { _ = db.Close() })
 		w.db = myDB{db}
+		w.maria = s
 		setting.Put(w.values, outbox.FieldURL, s.URL())
+		setting.Put(w.values, outbox.FieldPassword, mariaserver.Password)
+		setting.Put(w.values, outbox.FieldCA, s.CA)
 	default:
 		path := filepath.Join(t.TempDir(), "shop.db")
 		w.db = liteDB{path}

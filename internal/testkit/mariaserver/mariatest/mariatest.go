@@ -6,13 +6,25 @@ import (
 	"os"
 	"testing"
 
+	"godwit.dev/godwit/internal/server/certs/certstest"
 	"godwit.dev/godwit/internal/testkit/mariaserver"
 )
 
+// Server is a MariaDB of a test.
+type Server struct {
+	*mariaserver.Server
+	CA string // vouches for the server, PEM
+}
+
 // Start starts a server for one test, which ends with the test. Without MariaDB the test is skipped, or fails if GODWIT_TEST_STRICT is set.
-func Start(t testing.TB) *mariaserver.Server {
+func Start(t testing.TB) *Server {
 	t.Helper()
-	s, err := mariaserver.Start()
+	certFile, keyFile, _ := certstest.Issue(t, t.TempDir(), "shop")
+	ca, err := os.ReadFile(certFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := mariaserver.Start(mariaserver.Options{CertFile: certFile, KeyFile: keyFile})
 	switch {
 	case errors.Is(err, mariaserver.ErrMissing) && os.Getenv("GODWIT_TEST_STRICT") != "":
 		t.Fatalf("cannot be skipped here: %v", err)
@@ -22,5 +34,5 @@ func Start(t testing.TB) *mariaserver.Server {
 		t.Fatal(err)
 	}
 	t.Cleanup(s.Close)
-	return s
+	return &Server{s, string(ca)}
 }
