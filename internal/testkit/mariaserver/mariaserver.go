@@ -119,7 +119,7 @@ func (s *Server) data() string { return filepath.Join(s.Dir(), "data") }
 // settings are those of the server, small and fast: it loses the latest commits when the machine stops, but not when it is killed.
 func (s *Server) settings() []string {
 	list := []string{
-		"--no-defaults", "--datadir=" + s.data(), "--innodb-log-file-size=8M", "--innodb-buffer-pool-size=16M",
+		"--no-defaults", "--datadir=" + s.data(), "--tmpdir=" + s.Dir(), "--innodb-log-file-size=8M", "--innodb-buffer-pool-size=16M",
 		"--innodb-flush-log-at-trx-commit=2", "--skip-log-bin", "--performance-schema=OFF", "--skip-name-resolve",
 		"--socket=" + s.socket(), "--bind-address=127.0.0.1", "--port=" + s.port, "--pid-file=" + filepath.Join(s.Dir(), "own.pid"),
 		"--ssl-cert=" + s.opts.CertFile, "--ssl-key=" + s.opts.KeyFile,

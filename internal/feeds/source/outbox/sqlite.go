@@ -93,31 +93,16 @@ func schemaAndName(t *table) []arg {
 
 // indexes returns the indexes, and the table itself as that of its rowid, if it has one.
 func (c *sqliteConn) indexes(ctx context.Context, t *table) (list []index, err error) {
-	const text = `SELECT c.name, (SELECT count(*) FROM pragma_index_info(l.name, ?2)) = 1, l."unique", iif(l.partial, m.sql, '') FROM pragma_index_list(?1, ?2) l
+	const text = `SELECT c.name, (SELECT count(*) FROM pragma_index_info(l.name, ?2)) = 1, l."unique", iif(l.partial, m.sql, ''), 0 FROM pragma_index_list(?1, ?2) l
 JOIN pragma_index_info(l.name, ?2) c ON c.seqno = 0 LEFT JOIN %[1]s m ON m.name = l.name
-UNION ALL SELECT i.name, (SELECT count(*) FROM pragma_table_info(?1, ?2) WHERE pk) = 1, i.type LIKE 'INTEGER', '' FROM pragma_table_info(?1, ?2) i WHERE i.pk = 1`
+UNION ALL SELECT i.name, (SELECT count(*) FROM pragma_table_info(?1, ?2) WHERE pk) = 1, i.type LIKE 'INTEGER', '', i.type LIKE 'INTEGER' AND m.sql NOT LIKE '%%AUTOINCREMENT%%'
+FROM pragma_table_info(?1, ?2) i JOIN %[1]s m ON m.name LIKE ?1 AND m.type = 'table' WHERE i.pk = 1`
 	args := schemaAndName(t)
 	err = c.query(ctx, fmt.Sprintf(text, quoted(args[1].text)+".sqlite_master"), args, func(values [][]byte) bool {
-		list = append(list, index{first: strings.ToLower(string(values[0])), alone: string(values[1]) == "1", unique: string(values[2]) == "1", partial: string(values[3])})
+		list = append(list, index{first: strings.ToLower(string(values[0])), alone: string(values[1]) == "1", unique: string(values[2]) == "1", partial: string(values[3]), again: string(values[4]) == "1"})
 		return true
 	})
-	if err == nil && t.id == integers && !t.mark {
-		err = c.checkNumbers(ctx, t)
-	}
 	return list, err
-}
-
-// checkNumbers refuses a table that gives the number of a deleted row to the next one.
-func (c *sqliteConn) checkNumbers(ctx context.Context, t *table) error {
-	args, again := schemaAndName(t), false
-	err := c.query(ctx, "SELECT upper(sql) FROM "+quoted(args[1].text)+".sqlite_master WHERE name = ? COLLATE NOCASE AND type = 'table'", args[:1], func(values [][]byte) bool {
-		again = !strings.Contains(string(values[0]), "AUTOINCREMENT")
-		return true
-	})
-	if err == nil && again {
-		err = errors.New("its rows get the numbers of deleted ones again: id must be INTEGER PRIMARY KEY AUTOINCREMENT, or the source keep the rows (mark)")
-	}
-	return err
 }
 
 func (c *sqliteConn) query(ctx context.Context, sql string, args []arg, each func([][]byte) bool) error {

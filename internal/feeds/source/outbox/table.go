@@ -59,6 +59,7 @@ type index struct {
 	// unique says that no two rows have the same value. partial is the condition of the rows that the index has.
 	unique  bool
 	partial string
+	again   bool // the number of a deleted row may be given to the next one
 }
 
 // arg is a parameter of a statement.
@@ -127,15 +128,18 @@ func (t *table) take(list []column) error {
 
 // judge refuses a table in which two rows may have the same id, and notes which index is missing.
 func (t *table) judge(indexes []index) error {
-	unique, ordered, waits := false, !t.byTime(), !t.mark
+	unique, ordered, waits, again := false, !t.byTime(), !t.mark, false
 	for _, i := range indexes {
 		unique = unique || i.first == "id" && i.alone && i.unique && i.partial == ""
+		again = again || i.first == "id" && i.again && !t.mark
 		ordered = ordered || i.first == "created_at"
 		waits = waits || i.first == "done_at" || strings.Contains(i.partial, "done_at")
 	}
 	switch {
 	case !unique:
 		return fmt.Errorf("two rows of %s may have the same id: it must be a table whose id alone is the primary key, or has a unique index", t.name)
+	case again:
+		return fmt.Errorf("rows of %s get the numbers of deleted ones again: id must be INTEGER PRIMARY KEY AUTOINCREMENT, or the source must keep the rows (mark)", t.name)
 	case !waits:
 		t.slow = []string{"reading slows down with the rows that are done, since no index has those that wait: godwit source schema prints one"}
 	case !ordered:

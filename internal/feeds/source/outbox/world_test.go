@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"fmt"
 	"log/slog"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,11 +41,16 @@ type kept struct {
 	got  []string
 	ids  map[string]int
 	full map[string]bool // recipients whose mailbox is full
+	once func()          // runs during the next publish
 }
 
 func (k *kept) Publish(_ context.Context, _ string, drafts []*notification.Draft) []delivery.Result {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if once := k.once; once != nil {
+		k.once = nil
+		once()
+	}
 	results := make([]delivery.Result, len(drafts))
 	for i, d := range drafts {
 		if len(d.To) == 0 {
@@ -66,7 +72,11 @@ func (k *kept) Publish(_ context.Context, _ string, drafts []*notification.Draft
 func (k *kept) Put(_ context.Context, _ string, key object.Key, p *object.Put) (object.State, bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.got = append(k.got, fmt.Sprintf("%s/%s %s", key.Group, key.Object, p.Payload))
+	what := string(p.Payload)
+	if p.Unknown {
+		what = "is unknown"
+	}
+	k.got = append(k.got, fmt.Sprintf("%s/%s %s", key.Group, key.Object, what))
 	return object.State{}, true, nil
 }
 
@@ -196,7 +206,7 @@ type liteDB struct{ path string }
 
 func (d liteDB) do(t *testing.T, f func(c *lite.Conn) error) {
 	t.Helper()
-	c, err := lite.OpenConn(d.path)
+	c, err := lite.OpenConn(d.path, lite.OpenReadWrite, lite.OpenCreate)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -275,10 +285,23 @@ func newWorld(t *testing.T, kind string) *world {
 	default:
 		path := filepath.Join(t.TempDir(), "shop.db")
 		w.db = liteDB{path}
+		w.db.exec(t, "PRAGMA journal_mode = WAL")
 		setting.Put(w.values, outbox.FieldPath, path)
 	}
 	w.db.exec(t, outbox.Kinds(nil)[kind].(source.Schemer).Schema())
 	return w
+}
+
+// opens connects to a table, and returns why it cannot.
+func (w *world) opens(table string) error {
+	w.Helper()
+	v := maps.Clone(w.values)
+	setting.Put(v, outbox.FieldTable, table)
+	f, err := outbox.Kinds(func(string) bool { return false })[w.kind].Open(w.Context(), source.Target{App: "shop", Name: w.kind, Values: v, Private: true})
+	if err == nil {
+		f.Close()
+	}
+	return err
 }
 
 // start sets the source up and reads it.
