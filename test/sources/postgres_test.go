@@ -22,10 +22,21 @@ var logical = pgtest.Options{Settings: map[string]string{"wal_level": "logical"}
 // serve has servers connect to private addresses and keep all that waits.
 var serve = []blackbox.Option{blackbox.Plain(), blackbox.Args("--allow-private-urls", "--max-pending", "100000")}
 
-// trial is a PostgreSQL whose transactions notify, and servers that read it.
+// logged is a PostgreSQL whose log is read: half of the changes are messages, the others rows.
+type logged struct{ postgres }
+
+func (logged) change(r *rand.Rand, to, title string) string {
+	if r == nil || r.Float64() < 0.5 {
+		return fmt.Sprintf(`SELECT pg_logical_emit_message(true, 'godwit.demo', '{"to":"%s","title":"%s"}');`, to, title)
+	}
+	return fmt.Sprintf("INSERT INTO news (who, title) VALUES ('%s', '%s');", to, title)
+}
+
+// trial is a database whose transactions notify, and servers that read it.
 type trial struct {
 	*testing.T
-	db      *pgtest.Server
+	source  string
+	restart func() // kills the database, and starts it again
 	nodes   []*blackbox.Server
 	office  *office
 	readers *readers
@@ -35,17 +46,24 @@ func newTrial(t *testing.T, nodes ...*blackbox.Server) *trial {
 	t.Helper()
 	db := pgtest.Start(t, logical)
 	r := startReaders(t, nodes...)
-	tr := &trial{T: t, db: db, nodes: nodes, readers: r, office: newOffice(db.URL(), r.received)}
+	o := newOffice(logged{postgres{db.URL()}}, thorough.Rounds(3_000, 200_000), 1_000, 400, r.received)
+	tr := &trial{T: t, source: "postgres", restart: func() { db.Restart(t) }, nodes: nodes, readers: r, office: o}
+	tr.prepare("CREATE TABLE news (id bigserial PRIMARY KEY, who text, title text);", map[string]any{
+		"url": db.URL(), "tables": []map[string]any{{"table": "news", "recipient": "who", "title": "title", "data": []string{"id"}}},
+	})
+	return tr
+}
+
+// prepare makes tables, and a source that is read.
+func (tr *trial) prepare(tables string, settings map[string]any) {
+	tr.Helper()
 	w := &writer{office: tr.office}
 	defer w.close()
-	if err := w.exec(t.Context(), "CREATE TABLE news (id bigserial PRIMARY KEY, who text, title text); CREATE TABLE done (writer int, number int, PRIMARY KEY (writer, number))"); err != nil {
-		t.Fatal(err)
+	if err := w.exec(tr.Context(), tables+"CREATE TABLE done (writer int, number int, PRIMARY KEY (writer, number));"); err != nil {
+		tr.Fatal(err)
 	}
-	nodes[0].API().Call(t, http.MethodPut, "/v1/sources/postgres", map[string]any{
-		"url": db.URL(), "tables": []map[string]any{{"table": "news", "recipient": "who", "title": "title", "data": []string{"id"}}},
-	}, nil)
+	tr.nodes[0].API().Call(tr, http.MethodPut, "/v1/sources/"+tr.source, settings, nil)
 	tr.owner()
-	return tr
 }
 
 // owner waits until a node reads the source, and returns it.
@@ -54,7 +72,7 @@ func (tr *trial) owner() (owner *blackbox.Server) {
 	blackbox.Eventually(tr, "a node reads the source", func() error {
 		for _, n := range tr.nodes {
 			api := n.API()
-			running, err := api.Metric(tr.Context(), `godwit_sources{source="postgres",state="running"`)
+			running, err := api.Metric(tr.Context(), fmt.Sprintf(`godwit_sources{source=%q,state="running"`, tr.source))
 			api.HTTP.CloseIdleConnections()
 			if err == nil && running == 1 {
 				owner = n
@@ -101,11 +119,11 @@ func (tr *trial) run(servers, databases int) {
 	}
 	api := tr.owner().API()
 	defer api.HTTP.CloseIdleConnections()
-	if api.Call(tr, http.MethodGet, "/v1/sources/postgres", nil, &one); one.State != "running" || one.Quarantined != 0 {
+	if api.Call(tr, http.MethodGet, "/v1/sources/"+tr.source, nil, &one); one.State != "running" || one.Quarantined != 0 {
 		tr.Errorf("at last the source is %+v", one)
 	}
 	o := tr.office
-	tr.Logf("%d changes in %d commits, %d rolled back; servers killed %d times, PostgreSQL %d times, %d commits unanswered, %d of them lost and run again; %d arrivals repeated; %s",
+	tr.Logf("%d changes in %d commits, %d rolled back; servers killed %d times, the database %d times, %d commits unanswered, %d of them lost and run again; %d arrivals repeated; %s",
 		o.changes, o.commits, o.rolled, servers, databases, o.unsure, o.repeated, tr.readers.again, time.Since(begun).Round(time.Millisecond))
 }
 
@@ -126,7 +144,7 @@ func (tr *trial) killServer() {
 func (tr *trial) killDatabase() {
 	tr.Helper()
 	tr.meets(tr.office.running)
-	tr.db.Restart(tr)
+	tr.restart()
 }
 
 // meets waits for a large transaction, which tells on a channel.

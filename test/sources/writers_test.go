@@ -10,21 +10,31 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"github.com/jackc/pgx/v5"
-
-	"godwit.dev/godwit/internal/testkit/thorough"
 )
 
 const (
-	writers     = 3
-	each        = 4     // recipients of a writer, which alone notifies them: the order of its commits is theirs
-	rolledBack  = 0.2   // share of the transactions
-	largest     = 1_000 // changes of a transaction
-	emittedHalf = 0.5   // share of the changes that are messages; the others are rows
-	lead        = 1_000 // changes that may wait to be received, so that transactions run as long as something is killed
-	large       = 400   // changes of a transaction that is stored in parts
+	writers    = 3
+	each       = 4     // recipients of a writer, which alone notifies them: the order of its commits is theirs
+	rolledBack = 0.2   // share of the transactions
+	lead       = 1_000 // changes that may wait to be received, so that transactions run as long as something is killed
 )
+
+// database is one whose transactions notify.
+type database interface {
+	connect(ctx context.Context) (session, error)
+	// change is a statement that sends a title.
+	change(r *rand.Rand, to, title string) string
+}
+
+// session is a connection to a database.
+type session interface {
+	// exec executes statements that end with a semicolon.
+	exec(ctx context.Context, sql string) error
+	// exists reports whether a query has a row.
+	exists(ctx context.Context, query string) (bool, error)
+	lost() bool
+	close()
+}
 
 // never marks changes that are rolled back.
 const never = " never"
@@ -34,9 +44,11 @@ const part = " part"
 
 // office runs transactions that notify, and remembers those that were committed.
 type office struct {
-	url  string
-	goal int
-	got  func() int // changes that were received
+	db      database
+	goal    int
+	largest int        // changes of a transaction
+	large   int        // changes of one whose arrival is a time to kill
+	got     func() int // changes that were received
 	// A large transaction tells here that it is about to run, if anybody waits.
 	running chan struct{}
 	over    chan struct{} // closed when no transaction runs any more
@@ -46,13 +58,13 @@ type office struct {
 	changes  int
 	commits  int
 	rolled   int
-	repeated int // transactions that ran again since PostgreSQL had lost them
+	repeated int // transactions that ran again since the database had lost them
 	unsure   int // those whose commit got no answer
 }
 
-func newOffice(url string, got func() int) *office {
+func newOffice(db database, goal, largest, large int, got func() int) *office {
 	return &office{
-		url: url, goal: thorough.Rounds(3_000, 200_000), got: got, want: make(map[string][]string),
+		db: db, goal: goal, largest: largest, large: large, got: got, want: make(map[string][]string),
 		running: make(chan struct{}), over: make(chan struct{}),
 	}
 }
@@ -95,7 +107,7 @@ func (o *office) run(ctx context.Context) error {
 	defer last.close()
 	tx := &transaction{}
 	for _, to := range recipients() {
-		tx.emit(to, "end")
+		tx.add(o.db, nil, to, "end")
 	}
 	return last.commit(ctx, tx)
 }
@@ -135,13 +147,8 @@ type transaction struct {
 	to, titles []string
 }
 
-func (tx *transaction) emit(to, title string) {
-	fmt.Fprintf(&tx.sql, `SELECT pg_logical_emit_message(true, 'godwit.demo', '{"to":"%s","title":"%s"}');`, to, title)
-	tx.to, tx.titles = append(tx.to, to), append(tx.titles, title)
-}
-
-func (tx *transaction) insert(to, title string) {
-	fmt.Fprintf(&tx.sql, "INSERT INTO news (who, title) VALUES ('%s', '%s');", to, title)
+func (tx *transaction) add(db database, r *rand.Rand, to, title string) {
+	tx.sql.WriteString(db.change(r, to, title))
 	tx.to, tx.titles = append(tx.to, to), append(tx.titles, title)
 }
 
@@ -157,35 +164,30 @@ type writer struct {
 	*office
 	number, done int
 	rand         *rand.Rand
-	c            *pgx.Conn
+	c            session
 }
 
 // transaction makes the next transaction. Most are small.
 func (w *writer) transaction() *transaction {
 	tx := &transaction{rolledBack: w.rand.Float64() < rolledBack}
 	mine := ofWriter(w.number)
-	size := int(math.Exp(w.rand.Float64() * math.Log(largest)))
+	size := int(math.Exp(w.rand.Float64() * math.Log(float64(w.largest))))
 	for i := range size {
 		title := fmt.Sprintf("%d.%d.%d", w.number, w.done, i)
-		if size >= large {
+		if size >= w.large {
 			title += part
 		}
 		if tx.rolledBack {
 			title += never
 		}
-		to := mine[w.rand.IntN(len(mine))]
-		if w.rand.Float64() < emittedHalf {
-			tx.emit(to, title)
-		} else {
-			tx.insert(to, title)
-		}
+		tx.add(w.db, w.rand, mine[w.rand.IntN(len(mine))], title)
 	}
 	return tx
 }
 
-// commit commits a transaction. If PostgreSQL ends meanwhile, what it kept says whether the transaction must run again.
+// commit commits a transaction. If the database ends meanwhile, what it kept says whether the transaction must run again.
 func (w *writer) commit(ctx context.Context, tx *transaction) error {
-	if len(tx.titles) >= large {
+	if len(tx.titles) >= w.large {
 		tell(w.running)
 	}
 	sql := fmt.Sprintf("BEGIN;%sINSERT INTO done VALUES (%d, %d);COMMIT", tx.sql.String(), w.number, w.done)
@@ -225,13 +227,15 @@ func (w *writer) kept(ctx context.Context) (kept bool, err error) {
 	if err := w.connect(ctx); err != nil {
 		return false, err
 	}
-	err = w.c.QueryRow(ctx, "SELECT EXISTS (SELECT FROM done WHERE writer = $1 AND number = $2)", w.number, w.done).Scan(&kept)
-	return kept, err
+	return w.c.exists(ctx, fmt.Sprintf("SELECT 1 FROM done WHERE writer = %d AND number = %d", w.number, w.done))
 }
 
 func (w *writer) connect(ctx context.Context) (err error) {
-	if w.c == nil || w.c.IsClosed() {
-		w.c, err = pgx.Connect(ctx, w.url)
+	if w.c != nil && w.c.lost() {
+		w.close()
+	}
+	if w.c == nil {
+		w.c, err = w.db.connect(ctx)
 	}
 	return err
 }
@@ -240,13 +244,13 @@ func (w *writer) exec(ctx context.Context, sql string) error {
 	if err := w.connect(ctx); err != nil {
 		return err
 	}
-	_, err := w.c.PgConn().Exec(ctx, sql).ReadAll()
-	return err
+	return w.c.exec(ctx, sql)
 }
 
 func (w *writer) close() {
 	if w.c != nil {
-		_ = w.c.Close(context.Background())
+		w.c.close()
+		w.c = nil
 	}
 }
 

@@ -1,0 +1,63 @@
+package sources
+
+import (
+	"path/filepath"
+	"testing"
+
+	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/feeds/source/outbox"
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/testkit/mariaserver"
+	"godwit.dev/godwit/internal/testkit/mariaserver/mariatest"
+	"godwit.dev/godwit/internal/testkit/thorough"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+// pgOutbox is a PostgreSQL with an outbox.
+type pgOutbox struct {
+	inOutbox
+	postgres
+}
+
+func TestRowsOfOutboxesArriveOnceWhateverIsKilled(t *testing.T) {
+	t.Parallel()
+	for kind, start := range map[string]func(*testing.T) (db database, restart func(), settings map[string]any){
+		outbox.PostgreSQL: func(t *testing.T) (database, func(), map[string]any) {
+			db := pgtest.Start(t, pgtest.Options{})
+			return pgOutbox{postgres: postgres{db.URL()}}, func() { db.Restart(t) }, map[string]any{"url": db.URL()}
+		},
+		outbox.MySQL: func(t *testing.T) (database, func(), map[string]any) {
+			s := mariatest.Start(t)
+			db, err := s.Open()
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = db.Close() })
+			restart := func() {
+				if err := s.Restart(); err != nil {
+					t.Error(err)
+				}
+			}
+			return mysql{DB: db}, restart, map[string]any{"url": s.URL(), "password": mariaserver.Password, "ca": s.CA}
+		},
+		outbox.SQLite: func(t *testing.T) (database, func(), map[string]any) {
+			path := filepath.Join(t.TempDir(), "shop.db")
+			return file{path: path}, nil, map[string]any{"path": path}
+		},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
+			s := blackbox.Start(t, append([]blackbox.Option{blackbox.Dev()}, serve...)...)
+			db, restart, settings := start(t)
+			r := startReaders(t, s)
+			o := newOffice(db, thorough.Rounds(600, 50_000), 100, 60, r.received)
+			tr := &trial{T: t, source: kind, restart: restart, nodes: []*blackbox.Server{s}, readers: r, office: o}
+			tr.prepare(outbox.Kinds(nil)[kind].(source.Schemer).Schema(), settings)
+			databases := 0
+			if restart != nil { // SQLite runs within the writers
+				databases = thorough.Rounds(1, 5)
+			}
+			tr.run(thorough.Rounds(1, 10), databases)
+		})
+	}
+}
