@@ -148,6 +148,13 @@ func (s *Running[T, R]) List(app string) (list []T) {
 	return list
 }
 
+// All returns the settings of all apps.
+func (s *Running[T, R]) All() []T {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.all))
+}
+
 // Get returns settings.
 func (s *Running[T, R]) Get(at Place) (T, error) {
 	s.mu.Lock()

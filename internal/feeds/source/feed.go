@@ -34,6 +34,13 @@ type Target struct {
 	Resync bool
 }
 
+// Sole is a Kind of which two sources must not read the same.
+type Sole interface {
+	// Reads names what a source of an app reads, as far as the values tell: two names of one server differ. Sources with the same name would
+	// take entries from each other, or send them twice.
+	Reads(app string, v setting.Values) string
+}
+
 // Feed is a connected source. Its checkpoint separates the entries that were taken from those that were not.
 type Feed interface {
 	// Finding names, in one word, the way in which the feed finds new entries.

@@ -144,7 +144,7 @@ func (s *Service) Set(ctx context.Context, app, name string, c Change) (info Inf
 			return Info{}, false, err
 		}
 	}
-	full := len(s.sources.List(app)) >= MaxSources
+	full, all := len(s.sources.List(app)) >= MaxSources, s.sources.All()
 	err = s.sources.Update(ctx, setting.Place{App: app, Name: name}, func(one *Source) error {
 		now := s.cfg.Now().UTC().Truncate(time.Millisecond)
 		if created = one.CreatedAt.IsZero(); created {
@@ -156,6 +156,9 @@ func (s *Service) Set(ctx context.Context, app, name string, c Change) (info Inf
 		values := one.Values
 		if c.Values != nil {
 			values = one.Values.Merge(c.Values, k.Fields())
+		}
+		if err := alone(k, kind, setting.Place{App: app, Name: name}, values, all); err != nil {
+			return err
 		}
 		one.Private = c.Private || one.Private && values.Lead(one.Values, k.Fields())
 		one.Values, one.UpdatedAt = values, now
@@ -172,6 +175,26 @@ func (s *Service) Set(ctx context.Context, app, name string, c Change) (info Inf
 	}
 	info, err = s.Get(app, name)
 	return info, created, err
+}
+
+// alone refuses what another source reads.
+func alone(k Kind, kind string, at setting.Place, v setting.Values, all []Source) error {
+	sole, ok := k.(Sole)
+	if !ok {
+		return nil
+	}
+	reads := sole.Reads(at.App, v)
+	for i := range all {
+		other := &all[i]
+		switch {
+		case other.Kind != kind || other.place() == at || sole.Reads(other.App, other.Values) != reads:
+		case other.App == at.App:
+			return notification.BadField("name", "the source %s already reads the same: two would take entries from each other, or send them twice", other.Name)
+		default:
+			return notification.BadField("name", "a source of another app already reads the same, and would take entries from this one")
+		}
+	}
+	return nil
 }
 
 // removeTime limits the time for removing what a deleted source has at its server.

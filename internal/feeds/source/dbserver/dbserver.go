@@ -43,6 +43,7 @@ type Server struct {
 	Schemes    []string
 	Example    string
 	Socket     string   // parameter that names a socket
+	Port       string   // where the URL has none
 	Modes      []string // values of sslmode
 	Parameters []string // others that may be given; the rest name files of this machine, or change what is read
 }
@@ -137,6 +138,22 @@ func (s *Server) checkQuery(query url.Values) string {
 		}
 	}
 	return ""
+}
+
+// Place names the database of a source.
+func (s *Server) Place(v setting.Values) string {
+	u, err := url.Parse(v.Text(FieldURL))
+	if err != nil {
+		return v.Text(FieldURL)
+	}
+	host, port := strings.ToLower(u.Hostname()), u.Port()
+	if socket := u.Query().Get(s.Socket); socket != "" {
+		host = socket
+	}
+	if port == "" {
+		port = s.Port
+	}
+	return net.JoinHostPort(host, port) + "/" + strings.Trim(u.Path, "/")
 }
 
 // Mode returns how a connection is encrypted: with authorities of its own, the server must always prove its name.

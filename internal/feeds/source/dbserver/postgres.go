@@ -12,7 +12,7 @@ import (
 // PostgreSQL returns what URLs of a PostgreSQL may have, with an example and parameters beside those of all its kinds.
 func PostgreSQL(example string, parameters ...string) *Server {
 	return &Server{
-		Label: "PostgreSQL", Flag: "postgres", Schemes: []string{"postgres", "postgresql"}, Example: example, Socket: "host",
+		Label: "PostgreSQL", Flag: "postgres", Schemes: []string{"postgres", "postgresql"}, Example: example, Socket: "host", Port: "5432",
 		Modes:      []string{"disable", "prefer", "require", "verify-ca", "verify-full"},
 		Parameters: append([]string{"user", "target_session_attrs", "application_name"}, parameters...),
 	}

@@ -3,6 +3,7 @@
 package outbox
 
 import (
+	"cmp"
 	"context"
 	"path/filepath"
 	"regexp"
@@ -48,6 +49,7 @@ type Kind struct {
 var (
 	_ source.Kind    = Kind{}
 	_ source.Schemer = Kind{}
+	_ source.Sole    = Kind{}
 	_ setting.Tidier = Kind{}
 )
 
@@ -91,6 +93,19 @@ func (k Kind) Tidy(v setting.Values) {
 	}
 }
 
+// Reads implements source.Sole: two sources would divide the rows, whatever their apps.
+func (k Kind) Reads(_ string, v setting.Values) string {
+	place := v.Text(FieldPath)
+	if k.server != nil {
+		place = k.server.Place(v)
+	} else if path, err := filepath.EvalSymlinks(place); err == nil {
+		place = path
+	}
+	return place + " " + tableOf(v)
+}
+
+func tableOf(v setting.Values) string { return cmp.Or(v.Text(FieldTable), defaultTable) }
+
 // named matches the names of tables, with or without a schema.
 var named = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,62}(\.[A-Za-z_][A-Za-z0-9_$]{0,62})?$`)
 
@@ -119,10 +134,7 @@ func checkPath(path string) error {
 
 // Open implements source.Kind.
 func (k Kind) Open(ctx context.Context, t source.Target) (source.Feed, error) {
-	name := t.Values.Text(FieldTable)
-	if name == "" {
-		name = defaultTable
-	}
+	name := tableOf(t.Values)
 	c, err := k.open(ctx, &t, name)
 	if err != nil {
 		return nil, err

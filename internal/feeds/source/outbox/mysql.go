@@ -21,7 +21,7 @@ import (
 )
 
 var mysqlServer = dbserver.Server{
-	Label: "MySQL", Flag: "mysql", Schemes: []string{"mysql", "mariadb"}, Example: "mysql://user@host:3306/database?sslmode=require", Socket: "socket",
+	Label: "MySQL", Flag: "mysql", Schemes: []string{"mysql", "mariadb"}, Example: "mysql://user@host:3306/database?sslmode=require", Socket: "socket", Port: "3306",
 	Modes: []string{"disable", "prefer", "require", "verify-full"}, Parameters: []string{"user"},
 }
 
@@ -79,7 +79,7 @@ func mysqlConfig(t *source.Target) (*driver.Config, error) {
 	}
 	cfg.Net, cfg.Addr = "tcp", u.Host
 	if u.Port() == "" {
-		cfg.Addr = net.JoinHostPort(u.Hostname(), "3306")
+		cfg.Addr = net.JoinHostPort(u.Hostname(), mysqlServer.Port)
 	}
 	m := dbserver.Mode(q, ca)
 	if socket := q.Get("socket"); socket != "" {

@@ -2,6 +2,7 @@ package outbox_test
 
 import (
 	"fmt"
+	"log/slog"
 	"strings"
 	"testing"
 
@@ -152,6 +153,46 @@ func TestGodwitsOwnFilesAreNoOutbox(t *testing.T) {
 	w.ours = true
 	w.start(true)
 	w.becomes(source.Failing, "data folder")
+}
+
+func TestTwoSourcesOfOneTableAreRefused(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		kind        string
+		one, other  string
+		table, says string
+	}{
+		{outbox.PostgreSQL, "postgres://u@DB.example/shop", "postgresql://v@db.example:5432/shop?sslmode=require", "", "already reads the same"},
+		{outbox.PostgreSQL, "postgres://u@db.example/shop", "postgres://u@db.example/shop", "other", ""},
+		{outbox.PostgreSQL, "postgres://u@db.example/shop", "postgres://u@db.example/stock", "", ""},
+		{outbox.MySQL, "mysql://u@db.example/shop", "mariadb://u@db.example:3306/shop/", "godwit_outbox", "already reads the same"},
+		{outbox.MySQL, "mysql://u@h/shop?socket=/a", "mysql://u@h/shop?socket=/b", "", ""},
+		{outbox.SQLite, "/srv/shop.db", "/srv/shop.db", "", "already reads the same"},
+	} {
+		k := outbox.Kinds(nil)[c.kind]
+		v, w := setting.Values{}, setting.Values{}
+		field := outbox.FieldURL
+		if c.kind == outbox.SQLite {
+			field = outbox.FieldPath
+		}
+		setting.Put(v, field, c.one)
+		setting.Put(w, field, c.other)
+		setting.Put(w, outbox.FieldTable, c.table)
+		for _, app := range []string{"one", "two"} {
+			s, err := source.New(t.Context(), source.Config{Store: &settings{one: &source.Source{App: "one", Name: "first", Kind: c.kind, Values: v}}, Kinds: map[string]source.Kind{c.kind: k}, Log: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, err = s.Set(t.Context(), app, "second", source.Change{Kind: c.kind, Values: w})
+			refused := err != nil && strings.Contains(err.Error(), "already reads the same")
+			if named := err != nil && strings.Contains(err.Error(), "first"); refused != (c.says != "") || named != (refused && app == "one") {
+				t.Errorf("%s beside %s: %v", c.other, c.one, err)
+			}
+			if _, _, err := s.Set(t.Context(), "one", "first", source.Change{Values: v}); refused && err != nil {
+				t.Errorf("a source is refused itself: %v", err)
+			}
+		}
+	}
 }
 
 func TestBadSettingsAreNamed(t *testing.T) {

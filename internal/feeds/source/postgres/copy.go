@@ -35,10 +35,7 @@ func (f *feed) copyOn(ctx context.Context, to source.Emitter) error {
 
 // copyTables puts the objects of all rows, as they are in a snapshot; without one, as they are now.
 func (f *feed) copyTables(ctx context.Context, to source.Emitter, snapshot string) (err error) {
-	at, err := parseLSN(f.at.Copy.LSN)
-	if err != nil {
-		return err
-	}
+	at := f.at.Copy.LSN
 	c, err := connect(ctx, f.t, false)
 	if err != nil {
 		return err

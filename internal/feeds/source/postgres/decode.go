@@ -3,8 +3,10 @@ package postgres
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -20,6 +22,24 @@ func parseLSN(s string) (LSN, error) {
 		return 0, fmt.Errorf("%.32q is no position in a log", s)
 	}
 	return LSN(high)<<32 | LSN(low), nil
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (l LSN) MarshalText() ([]byte, error) { return []byte(l.String()), nil }
+
+// UnmarshalJSON also reads a number, as an earlier build has noted some positions.
+func (l *LSN) UnmarshalJSON(b []byte) error {
+	if n, err := strconv.ParseUint(string(b), 10, 64); err == nil {
+		*l = LSN(n)
+		return nil
+	}
+	var text string
+	if err := json.Unmarshal(b, &text); err != nil {
+		return err
+	}
+	at, err := parseLSN(text)
+	*l = at
+	return err
 }
 
 // relation describes a table as it is from here on in the log.

@@ -31,8 +31,8 @@ func (s *stream) emit(ctx context.Context) error {
 			}
 		}
 		s.lag(s.q.oldest())
-		if lsn := LSN(s.confirmed.Load()).String(); lsn != s.at.LSN && time.Since(noted) > noteEvery {
-			noted, s.at.LSN, s.at.Read = time.Now(), lsn, LSN(s.confirmed.Load())
+		if lsn := LSN(s.confirmed.Load()); lsn != s.at.LSN && time.Since(noted) > noteEvery {
+			noted, s.at.LSN, s.at.Read = time.Now(), lsn, lsn
 			if err := s.to.Note(ctx, s.at.encode()); err != nil {
 				return err
 			}
@@ -61,7 +61,7 @@ func (s *stream) noteEnd(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteEvery)
 	defer cancel()
 	s.at.Read = LSN(s.confirmed.Load())
-	s.at.LSN = s.at.Read.String()
+	s.at.LSN = s.at.Read
 	return s.to.Note(ctx, s.at.encode())
 }
 

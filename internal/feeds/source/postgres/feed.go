@@ -87,7 +87,7 @@ func (f *feed) prepare(ctx context.Context, to source.Emitter) error {
 		return f.lost("is lost, since its log grew above max_slot_wal_keep_size")
 	}
 	if f.at == nil { // somebody has made the slot for this source
-		f.at = &position{LSN: s.confirmed.String()}
+		f.at = &position{LSN: s.confirmed}
 	}
 	if err := f.follow(ctx, to); err != nil {
 		return err
@@ -108,7 +108,7 @@ func (f *feed) begin(ctx context.Context, to source.Emitter, s slotState) error 
 	if f.at != nil {
 		former = *f.at
 	}
-	f.at = &position{System: f.system.id, Timeline: f.system.timeline, LSN: LSN(0).String(), Read: former.Read, Shift: former.Shift, Slot: f.slot, Making: true, Groups: former.Groups}
+	f.at = &position{System: f.system.id, Timeline: f.system.timeline, Read: former.Read, Shift: former.Shift, Slot: f.slot, Making: true, Groups: former.Groups}
 	if err := to.Note(ctx, f.at.encode()); err != nil {
 		return err
 	}
@@ -127,10 +127,10 @@ func (f *feed) begin(ctx context.Context, to source.Emitter, s slotState) error 
 	}
 	to.Detail("")
 	f.at.above(at, &former)
-	f.at.LSN, f.at.Read, f.at.Making = at.String(), at, false
+	f.at.LSN, f.at.Read, f.at.Making = at, at, false
 	copies := f.copies() && (f.t.Resync || f.t.Values.Bool(FieldSnapshot))
 	if copies {
-		f.at.Copy = &copying{LSN: at.String()}
+		f.at.Copy = &copying{LSN: at}
 	}
 	if err := to.Note(ctx, f.at.encode()); err != nil {
 		return err

@@ -38,6 +38,7 @@ type Kind struct{}
 var (
 	_ source.Kind    = Kind{}
 	_ source.Remover = Kind{}
+	_ source.Sole    = Kind{}
 	_ setting.Tidier = Kind{}
 )
 
@@ -59,6 +60,9 @@ func (Kind) Fields() []setting.Field {
 
 // Tidy implements setting.Tidier: a password within the URL becomes the field of that name.
 func (Kind) Tidy(v setting.Values) { dbserver.Tidy(v) }
+
+// Reads implements source.Sole: two sources of an app would both send its messages.
+func (Kind) Reads(app string, v setting.Values) string { return app + " " + server.Place(v) }
 
 // identifier matches names that need no quotes, as slots and publications have.
 var identifier = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)

@@ -13,7 +13,7 @@ import (
 type position struct {
 	System   string   `json:"system"`           // identifier of the server
 	Timeline int      `json:"timeline"`         // of its log
-	LSN      string   `json:"lsn"`              // commits before it are stored
+	LSN      LSN      `json:"lsn"`              // commits before it are stored
 	Read     LSN      `json:"read"`             // no commit behind it has been read; where the end of the feed was noted, it is that of the last one
 	Shift    LSN      `json:"shift,omitempty"`  // added to positions to make versions, since the log of a server that takes over may begin lower
 	Slot     string   `json:"slot"`             // which the source has made
@@ -24,7 +24,7 @@ type position struct {
 
 // copying is how far a first copy has come.
 type copying struct {
-	LSN   string   `json:"lsn"`   // version of what is copied
+	LSN   LSN      `json:"lsn"`   // version of what is copied
 	Table int      `json:"table"` // index of the next table
 	After []string `json:"after,omitempty"`
 }

@@ -50,11 +50,7 @@ func (f *feed) stream(ctx context.Context, to source.Emitter) error {
 		_ = hijacked.Conn.Close()
 		wg.Wait()
 	}()
-	confirmed, err := parseLSN(f.at.LSN)
-	if err != nil {
-		return err
-	}
-	s.confirmed.Store(uint64(confirmed))
+	s.confirmed.Store(uint64(f.at.LSN))
 	s.heard.Store(time.Now().UnixNano())
 	to.Caught(ctx)
 	wg.Go(func() { end(s.receive(ctx)) })
