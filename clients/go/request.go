@@ -20,6 +20,8 @@ type request struct {
 	method, path string // names in the path must be escaped
 	query        url.Values
 	body         []byte
+	file         io.Reader // sent once in the place of body; size is its number of bytes
+	size         int64
 	contentType  string
 	header       http.Header
 }
@@ -101,6 +103,9 @@ func (c *Client) transmit(ctx context.Context, r request, accept string) (*http.
 	req, err := http.NewRequestWithContext(ctx, r.method, u.String(), bytes.NewReader(r.body))
 	if err != nil {
 		return nil, err
+	}
+	if r.file != nil {
+		req.Body, req.GetBody, req.ContentLength = io.NopCloser(r.file), nil, r.size
 	}
 	for name, values := range r.header {
 		req.Header[name] = values

@@ -17,9 +17,10 @@ import (
 
 // Service provides senders and changes settings. It works on a copy of the stored settings in memory.
 type Service struct {
-	store Store
-	kinds map[push.Channel]Kind
-	log   *slog.Logger
+	store   Store
+	uploads uploads
+	kinds   map[push.Channel]Kind
+	log     *slog.Logger
 
 	loading sync.Mutex // serializes reloads, so that an older one never replaces a newer one
 
@@ -38,7 +39,7 @@ type name struct {
 
 // New loads the store. The caller runs Run to follow changes that other processes make, and calls Close at the end.
 func New(ctx context.Context, store Store, kinds map[push.Channel]Kind, log *slog.Logger) (*Service, error) {
-	s := &Service{store: store, kinds: kinds, log: log, senders: make(map[name]push.Sender), changed: make(chan struct{})}
+	s := &Service{store: store, uploads: newUploads(), kinds: kinds, log: log, senders: make(map[name]push.Sender), changed: make(chan struct{})}
 	return s, s.Reload(ctx)
 }
 

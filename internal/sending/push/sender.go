@@ -61,7 +61,7 @@ type Weigher interface {
 type File struct {
 	Type string // as the channel names it: photo
 	Name string
-	Size int64 // in bytes
+	Size int64 // in bytes; -1: unknown
 	Body io.Reader
 }
 

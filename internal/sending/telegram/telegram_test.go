@@ -178,6 +178,10 @@ func TestAFileIsUploadedOnceAndNamedByItsID(t *testing.T) {
 			t.Errorf("to a chat that blocked the bot: %v", err)
 		}
 	}
+	id, err := s.Upload(t.Context(), json.RawMessage(`{"chat_id":7}`), &push.File{Type: "document", Name: "a.pdf", Size: -1, Body: strings.NewReader("of unknown size")})
+	if sum := fmt.Sprintf("%x", sha256.Sum256([]byte("of unknown size")))[:16]; err != nil || !strings.HasSuffix(id, sum) {
+		t.Errorf("a file of unknown size: %q, %v", id, err)
+	}
 	if s.MaxFile("photo") != 10<<20 || s.MaxFile("document") != 50<<20 || s.MaxFile("hologram") != 0 {
 		t.Error("the limits are not Telegram's")
 	}

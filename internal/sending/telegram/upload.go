@@ -95,7 +95,7 @@ func fileID(message map[string]json.RawMessage, kind string) string {
 	return file.ID
 }
 
-// uploadForm returns the body of an upload, which is read once, with its size and content type.
+// uploadForm returns the body of an upload, which is read once, with its size and content type. The size is -1 if the file's is unknown.
 func uploadForm(chat string, thread int64, f *push.File) (body io.Reader, size int64, kind string, err error) {
 	var b bytes.Buffer
 	w := multipart.NewWriter(&b)
@@ -115,6 +115,9 @@ func uploadForm(chat string, thread int64, f *push.File) (body io.Reader, size i
 	b.Reset()
 	if err := w.Close(); err != nil {
 		return nil, 0, "", err
+	}
+	if f.Size < 0 {
+		return io.MultiReader(bytes.NewReader(head), f.Body, &b), -1, w.FormDataContentType(), nil
 	}
 	size = int64(len(head)) + f.Size + int64(b.Len())
 	return io.MultiReader(bytes.NewReader(head), io.LimitReader(f.Body, f.Size), &b), size, w.FormDataContentType(), nil

@@ -162,8 +162,11 @@ func secure(next http.Handler) http.Handler {
 		_ = rc.SetReadDeadline(time.Now().Add(patience))      // fails only for a test's writer, which has no deadlines
 		_ = rc.SetWriteDeadline(time.Now().Add(2 * patience)) // the same
 		most := int64(maxForm)
-		if r.URL.Path == importPath {
+		switch r.URL.Path {
+		case importPath:
 			most = maxImport
+		case mediumPath:
+			most = maxMedium
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, most)
 		next.ServeHTTP(w, r)

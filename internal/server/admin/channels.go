@@ -3,6 +3,7 @@ package admin
 import (
 	"context"
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -26,6 +27,8 @@ type Channels interface {
 	Set(ctx context.Context, app string, ch push.Channel, change channel.Change) (channel.Info, channel.Values, error)
 	Check(ctx context.Context, app string, ch push.Channel) (about string, err error)
 	Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error)
+	// Upload checks a file and returns the function that gives it to the channel's provider and returns its id.
+	Upload(ctx context.Context, app string, ch push.Channel, address json.RawMessage, f *push.File) (give func(context.Context) (string, error), err error)
 }
 
 // channelLine is a channel in the list.

@@ -22,6 +22,7 @@ type compose struct {
 	Correct  bool   // the form corrects messages that were already sent
 	Key      string // makes posting the form twice create one campaign
 	Channels []channelChoice
+	Mediums  []push.TelegramMedium // files that can be uploaded for Telegram; nil: none, as it is not set up or has the message already
 	Tags     []string
 	Template *line // nil: the app has no templates, and the campaign uses none
 	Preview  preview
@@ -129,6 +130,9 @@ func (a *admin) form(v *visit, status int, c *compose) error {
 		c.Channels = append(c.Channels, channelChoice{
 			Name: ch, Active: active[ch], Ready: a.Ready(ctx, app, ch), Chosen: slices.Contains(c.Form.Values["channel"], string(ch)),
 		})
+	}
+	if !c.Correct && a.Ready(ctx, app, push.Telegram) {
+		c.Mediums = push.TelegramMediums
 	}
 	if v.r.Header.Get("HX-Request") != "" {
 		a.answer(v, status, "compose", "content", c)

@@ -11,6 +11,12 @@ import (
 // upload posts a file to the import page.
 func (b *browser) upload(name, text string, fields map[string]string) string {
 	b.Helper()
+	return b.uploadTo("/ui/audience/import", name, text, fields)
+}
+
+// uploadTo posts a form with a file.
+func (b *browser) uploadTo(path, name, text string, fields map[string]string) string {
+	b.Helper()
 	var body bytes.Buffer
 	m := multipart.NewWriter(&body)
 	for field, value := range fields {
@@ -21,7 +27,7 @@ func (b *browser) upload(name, text string, fields map[string]string) string {
 	_, err = part.Write([]byte(text))
 	must(b.T, err)
 	must(b.T, m.Close())
-	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, b.srv.URL+"/ui/audience/import", &body)
+	r, err := http.NewRequestWithContext(b.Context(), http.MethodPost, b.srv.URL+path, &body)
 	must(b.T, err)
 	r.Header.Set("Content-Type", m.FormDataContentType())
 	r.Header.Set("Sec-Fetch-Site", "same-origin")

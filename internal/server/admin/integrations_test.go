@@ -2,7 +2,9 @@ package admin_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
 	"strings"
@@ -119,7 +121,24 @@ func (b *sourceBox) Set(_ context.Context, _, _ string, c source.Change) (source
 	return source.Info{}, false, nil
 }
 
-type channelBox struct{ set []channel.Change }
+type channelBox struct {
+	set   []channel.Change
+	files []string // what was uploaded: type, name, address and content
+}
+
+func (b *channelBox) Upload(_ context.Context, _ string, ch push.Channel, address json.RawMessage, f *push.File) (func(context.Context) (string, error), error) {
+	if ch != push.Telegram || f.Type == "hologram" {
+		return nil, notification.BadField("type", "is no kind of file")
+	}
+	return func(context.Context) (string, error) {
+		content, err := io.ReadAll(f.Body)
+		b.files = append(b.files, fmt.Sprintf("%s %s %s %d %s", f.Type, f.Name, address, f.Size, content))
+		if string(content) == "refused" {
+			err = &push.PermanentError{Reason: "chat <not> found"}
+		}
+		return "FILE<7>", err
+	}, nil
+}
 
 func (b *channelBox) List(app string) []channel.Info {
 	i, _ := b.Get(app, push.Webhook)

@@ -30,6 +30,7 @@ func (a *admin) routes() map[string]route {
 		"GET /ui/campaigns/new":                 {signin.Send, a.composeCampaign, ""},
 		"POST /ui/campaigns":                    {signin.Send, a.createCampaign, "campaign.create"},
 		"POST /ui/campaigns/preview":            {signin.Send, a.previewCampaign, ""},
+		"POST " + mediumPath:                    {signin.Send, a.uploadMedium, "channel.upload"},
 		"POST /ui/campaigns/bulk":               {signin.Send, a.actOnCampaigns, "campaigns.change"},
 		"GET /ui/campaigns/{id}":                {signin.View, a.showCampaign, ""},
 		"GET /ui/campaigns/{id}/progress":       {signin.View, a.showProgress, ""},

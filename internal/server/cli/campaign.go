@@ -65,7 +65,7 @@ func (p *program) campaignCommand() *cobra.Command {
 	}
 	verb := func(use, short string, watch bool) *cobra.Command { return p.campaignVerb(use, short, watch) }
 	cmd.AddCommand(
-		p.campaignCreate(), p.campaignList(), p.campaignShow(), p.campaignStart(),
+		p.campaignCreate(), p.campaignUpload(), p.campaignList(), p.campaignShow(), p.campaignStart(),
 		verb("pause", "Stop a campaign where it is", false),
 		verb("resume", "Let a paused campaign go on", true),
 		verb("cancel", "End a campaign; what is pending is not sent", false),
@@ -80,6 +80,7 @@ type campaignFlags struct {
 	where, sendAt, rate, spread, quiet, quietZone, ttl, utm      string
 	priority, collapse, key                                      string
 	parseMode, photo, video, animation, audio, document, sticker string
+	chat                                                         string
 	album                                                        []string
 	template, category                                           string
 	channels, recipients, tagsAny, tagsAll, buttons, vars        []string
@@ -93,10 +94,12 @@ func (p *program) campaignCreate() *cobra.Command {
 		Short: "Make a campaign, as a draft, or with --start let it go",
 		Long: `Make a campaign. It is a draft until it is started; with --start it goes at once, or at --send-at, and the command
 shows its progress until it ends (Ctrl-C detaches, the campaign goes on). --file takes the whole campaign as JSON, as
-POST /v1/campaigns does; flags change what it says. {{name|friend}} in texts takes a subscriber's attribute.`,
+POST /v1/campaigns does; flags change what it says. {{name|friend}} in texts takes a subscriber's attribute. Flags with
+a medium for Telegram also take @FILE: the file is uploaded first.`,
 		Example: `  godwit campaign create --channel telegram --title "Hi {{name|friend}}" --body "There is news" --link https://example.org/news --start
   godwit campaign create --channel webpush --where 'city = "Oslo"' --rate 100/s --send-at 2026-01-02T15:04:05Z
   godwit campaign create --template welcome --var plan=pro --channel webpush --start
+  godwit campaign create --channel telegram --title Menu --document @menu.pdf --chat 42 --start
   godwit campaign create --file sale.json --quiet-hours 22:00-08:00 --start`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.createCampaign(cmd.Context(), &f) },
@@ -129,6 +132,7 @@ POST /v1/campaigns does; flags change what it says. {{name|friend}} in texts tak
 	s.StringArrayVar(&f.album, "album", nil, "Telegram: a medium of an album, TYPE=URL or file id; TYPE is photo, video, audio or document (repeatable)")
 	s.StringVar(&f.animation, "animation", "", "Telegram: URL or file id of a GIF or a silent video")
 	s.StringVar(&f.document, "document", "", "Telegram: URL or file id of a file")
+	s.StringVar(&f.chat, "chat", "", "Telegram: for files as @FILE: "+chatHelp)
 	s.BoolVar(&f.silent, "silent", false, "Telegram: without a sound")
 	s.BoolVar(&f.noTrack, "no-track", false, "do not count who saw and clicked it")
 	s.StringVar(&f.key, "idempotency-key", "", "a second create with the same key finds the first one's campaign")
@@ -267,6 +271,9 @@ func (p *program) createCampaign(ctx context.Context, f *campaignFlags) error {
 		key = rand.Text() // so that a retry of this request makes no second campaign
 	}
 	return p.withClient(func(c *godwit.Client) error {
+		if err := f.uploadFiles(ctx, c, spec); err != nil {
+			return err
+		}
 		var made campaignJSON
 		if err := c.Call(ctx, godwit.Call{Method: http.MethodPost, Path: "/v1/campaigns", Body: spec, Key: key}, &made); err != nil {
 			return err

@@ -5,15 +5,22 @@ import (
 	"strings"
 )
 
+// mediums returns the flags with a medium, by the names of their fields.
+func (f *campaignFlags) mediums() map[string]*string {
+	return map[string]*string{
+		"photo": &f.photo, "video": &f.video, "animation": &f.animation, "audio": &f.audio, "document": &f.document, "sticker": &f.sticker,
+	}
+}
+
 // telegram adds the fields for Telegram only.
 func (f *campaignFlags) telegram(content map[string]any) error {
 	said := map[string]any{}
-	for name, text := range map[string]string{
-		"parse_mode": f.parseMode, "photo": f.photo, "video": f.video, "animation": f.animation,
-		"audio": f.audio, "document": f.document, "sticker": f.sticker,
-	} {
-		if text != "" {
-			said[name] = text
+	if f.parseMode != "" {
+		said["parse_mode"] = f.parseMode
+	}
+	for name, medium := range f.mediums() {
+		if *medium != "" {
+			said[name] = *medium
 		}
 	}
 	for name, on := range map[string]bool{"silent": f.silent, "no_preview": f.noPreview} {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"godwit.dev/godwit/internal/sending/sendertest/botserver"
 	"godwit.dev/godwit/internal/server/app/datadir"
 	"godwit.dev/godwit/internal/server/cli"
 	"godwit.dev/godwit/internal/server/cli/command"
@@ -32,6 +33,7 @@ func TestScripts(t *testing.T) {
 		"mistake":   mistake,
 
 		"certificate": certificate,
+		"bot":         bot,
 	})
 	testscript.Run(t, p)
 }
@@ -57,6 +59,15 @@ func listening(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Setenv("GRPC", a.GRPC)
 		return err == nil
 	})
+}
+
+// bot starts a server in Telegram's place. It stores its URL in BOT, and the bot's token in the file token.
+func bot(ts *testscript.TestScript, _ bool, _ []string) {
+	const token = "123456:ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghi"
+	s := botserver.Start(botserver.Options{Token: token})
+	ts.Defer(s.Close)
+	ts.Setenv("BOT", s.URL)
+	ts.Check(os.WriteFile(ts.MkAbs("token"), []byte(token), 0o600))
 }
 
 // setfrom VAR FILE [FIELD] sets a variable to a file's text, or to a field of the JSON in it.

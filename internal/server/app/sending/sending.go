@@ -35,6 +35,7 @@ func Start(g *ground.Ground, c *core.Core, channels *channel.Service) (*Sending,
 	if err != nil {
 		return nil, err
 	}
+	g.Registry.MustRegister(channels)
 	tokens := sealed.New(g.Stores.Campaigns, func(name string) bool { // tokens travel with messages and come back from their receivers
 		_, err := g.Access.App(name)
 		return err == nil && name != ""

@@ -24,6 +24,8 @@ type Channels interface {
 	Delete(ctx context.Context, app string, ch push.Channel) error
 	Check(ctx context.Context, app string, ch push.Channel) (about string, err error)
 	Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error)
+	// Upload checks a file and returns the function that gives it to the channel's provider and returns its id.
+	Upload(ctx context.Context, app string, ch push.Channel, address json.RawMessage, f *push.File) (give func(context.Context) (string, error), err error)
 }
 
 const (

@@ -2,22 +2,18 @@ package operator
 
 import (
 	"encoding/json"
+	"errors"
 	"net/http"
-	"strings"
 	"time"
-	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
-const (
-	// fileTime limits the reading of a file and its way to the provider.
-	fileTime = 6 * time.Minute
-	// maxFileName limits a file's name, in bytes.
-	maxFileName = 255
-)
+// fileTime limits the reading of a file and its way to the provider.
+const fileTime = 6 * time.Minute
 
 type fileJSON struct {
 	testJSON
@@ -30,31 +26,21 @@ func (a *API) UploadFile(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	sender, err := a.Channels.Sender(c.Ctx, c.Key.App, channelOf(c))
-	if err != nil {
-		return err
-	}
-	up, ok := sender.(push.Uploader)
-	if !ok {
-		return notification.BadField("channel", "%s takes no files", channelOf(c))
+	if c.R.ContentLength <= 0 {
+		return notification.BadField("body", "must be the file, with its Content-Length")
 	}
 	f := &push.File{Type: q.Get("type"), Name: q.Get("name"), Size: c.R.ContentLength, Body: c.R.Body}
-	most := up.MaxFile(f.Type)
+	give, err := a.Channels.Upload(c.Ctx, c.Key.App, channelOf(c), json.RawMessage(q.Get("address")), f)
+	var long *channel.TooLargeError
 	switch {
-	case most == 0:
-		return notification.BadField("type", "%.40q is no kind of file of this channel", f.Type)
-	case f.Name == "" || len(f.Name) > maxFileName || !utf8.ValidString(f.Name) || strings.ContainsAny(f.Name, "/\\\r\n\x00"):
-		return notification.BadField("name", "must be the file's name, of at most %d bytes and without a path", maxFileName)
-	case !json.Valid([]byte(q.Get("address"))):
-		return notification.BadField("address", `must be the address of a chat, like {"chat_id":42}`)
-	case f.Size <= 0:
-		return notification.BadField("body", "must be the file, with its Content-Length")
-	case f.Size > most:
-		return call.TooLarge(most)
+	case errors.As(err, &long):
+		return call.TooLarge(long.Most)
+	case err != nil:
+		return err
 	}
 	rc := http.NewResponseController(c.W)
 	until := time.Now().Add(fileTime)
 	_, _ = rc.SetReadDeadline(until), rc.SetWriteDeadline(until) // tests' writers have no deadlines
-	id, err := up.Upload(c.Ctx, json.RawMessage(q.Get("address")), f)
+	id, err := give(c.Ctx)
 	return c.Value(http.StatusOK, fileJSON{tested("", err), id})
 }
