@@ -28,7 +28,7 @@ func TestRowsOfOutboxesArriveOnceWhateverIsKilled(t *testing.T) {
 		},
 		outbox.MySQL: func(t *testing.T) (database, func(), map[string]any) {
 			s := mariatest.Start(t)
-			db, err := s.Open()
+			db, err := s.Open("shop")
 			if err != nil {
 				t.Fatal(err)
 			}

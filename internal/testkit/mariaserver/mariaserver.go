@@ -26,7 +26,7 @@ const patience = time.Minute
 // ErrMissing reports that MariaDB is not installed.
 var ErrMissing = errors.New("no mariadbd is installed: apt-get install mariadb-server-core")
 
-// User may read, change and delete rows of the database shop. He connects over TCP, with Password and TLS.
+// User may read, change and delete rows of the databases whose names begin with shop. He connects over TCP, with Password and TLS.
 const (
 	User     = "godwit"
 	Password = "opensesame"
@@ -86,7 +86,7 @@ func (s *Server) start() (err error) {
 	if err := s.run(); err != nil {
 		return err
 	}
-	return s.Do("CREATE DATABASE shop; CREATE USER " + User + " IDENTIFIED BY '" + Password + "' REQUIRE SSL; GRANT SELECT, UPDATE, DELETE ON shop.* TO " + User)
+	return s.Do("CREATE DATABASE shop; CREATE USER " + User + " IDENTIFIED BY '" + Password + "' REQUIRE SSL; GRANT SELECT, UPDATE, DELETE ON `shop%`.* TO " + User)
 }
 
 // fill makes the server's own tables, with users and rights.
@@ -139,7 +139,7 @@ func (s *Server) run() error {
 	if err := s.Process.Start(bin, s.settings()...); err != nil {
 		return err
 	}
-	db, err := s.open("")
+	db, err := s.Open("")
 	if err != nil {
 		return err
 	}
@@ -158,11 +158,16 @@ func (s *Server) run() error {
 func (s *Server) socket() string { return filepath.Join(s.Dir(), "socket") }
 
 // URL returns the address of its database for a source, which needs Password.
-func (s *Server) URL() string { return "mysql://" + User + "@localhost:" + s.port + "/shop" }
+func (s *Server) URL() string { return s.Of("shop") }
+
+// Of returns the address of one of its databases.
+func (s *Server) Of(database string) string {
+	return "mysql://" + User + "@localhost:" + s.port + "/" + database
+}
 
 // Do executes statements as its owner.
 func (s *Server) Do(text string) error {
-	db, err := s.open("")
+	db, err := s.Open("")
 	if err != nil {
 		return err
 	}
@@ -171,10 +176,8 @@ func (s *Server) Do(text string) error {
 	return err
 }
 
-// Open connects to its database as its owner.
-func (s *Server) Open() (*sql.DB, error) { return s.open("shop") }
-
-func (s *Server) open(database string) (*sql.DB, error) {
+// Open connects to one of its databases as its owner.
+func (s *Server) Open(database string) (*sql.DB, error) {
 	cfg := driver.NewConfig()
 	cfg.User, cfg.Net, cfg.Addr, cfg.DBName, cfg.MultiStatements, cfg.Logger = "root", "unix", s.socket(), database, true, &driver.NopLogger{}
 	connector, err := driver.NewConnector(cfg)

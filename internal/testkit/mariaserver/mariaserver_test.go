@@ -9,7 +9,7 @@ import (
 func TestCommittedRowsSurviveKill(t *testing.T) {
 	t.Parallel()
 	s := mariatest.Start(t)
-	db, err := s.Open()
+	db, err := s.Open("shop")
 	if err != nil {
 		t.Fatal(err)
 	}

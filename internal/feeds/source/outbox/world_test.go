@@ -243,6 +243,7 @@ type world struct {
 	kind    string
 	db      database
 	maria   *mariatest.Server
+	name    string // of its database
 	values  setting.Values
 	kept    *kept
 	records *sourcetest.Records
@@ -264,24 +265,31 @@ func each(t *testing.T, test func(w *world)) {
 
 func newWorld(t *testing.T, kind string) *world {
 	t.Helper()
+	return newWorldOn(t, kind, nil)
+}
+
+// newWorldOn makes a world on a MariaDB of the test's own; nil: on a new database of the shared server.
+func newWorldOn(t *testing.T, kind string, server *mariatest.Server) *world {
+	t.Helper()
 	w := &world{T: t, kind: kind, values: setting.Values{}, kept: &kept{ids: make(map[string]int), full: make(map[string]bool)}, records: sourcetest.NewRecords()}
 	switch kind {
 	case outbox.PostgreSQL:
-		s := pgtest.Start(t, pgtest.Options{})
-		w.db = pgDB{s.URL()}
-		setting.Put(w.values, outbox.FieldURL, s.URL())
+		url := pgtest.Database(t)
+		w.db = pgDB{url}
+		setting.Put(w.values, outbox.FieldURL, url)
 	case outbox.MySQL:
-		s := mariatest.Start(t)
-		db, err := s.Open()
+		if w.maria, w.name = server, "shop"; server == nil {
+			w.maria, w.name = mariatest.Database(t)
+		}
+		db, err := w.maria.Open(w.name)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = db.Close() })
 		w.db = myDB{db}
-		w.maria = s
-		setting.Put(w.values, outbox.FieldURL, s.URL())
+		setting.Put(w.values, outbox.FieldURL, w.maria.Of(w.name))
 		setting.Put(w.values, outbox.FieldPassword, mariaserver.Password)
-		setting.Put(w.values, outbox.FieldCA, s.CA)
+		setting.Put(w.values, outbox.FieldCA, w.maria.CA)
 	default:
 		path := filepath.Join(t.TempDir(), "shop.db")
 		w.db = liteDB{path}

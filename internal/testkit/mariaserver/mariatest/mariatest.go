@@ -4,6 +4,8 @@ package mariatest
 import (
 	"errors"
 	"os"
+	"strconv"
+	"sync"
 	"testing"
 
 	"godwit.dev/godwit/internal/server/certs/certstest"
@@ -19,6 +21,13 @@ type Server struct {
 // Start starts a server for one test, which ends with the test. Without MariaDB the test is skipped, or fails if GODWIT_TEST_STRICT is set.
 func Start(t testing.TB) *Server {
 	t.Helper()
+	s := start(t)
+	t.Cleanup(s.Close)
+	return s
+}
+
+func start(t testing.TB) *Server {
+	t.Helper()
 	certFile, keyFile, _ := certstest.Issue(t, t.TempDir(), "shop")
 	ca, err := os.ReadFile(certFile)
 	if err != nil {
@@ -33,6 +42,33 @@ func Start(t testing.TB) *Server {
 	case err != nil:
 		t.Fatal(err)
 	}
-	t.Cleanup(s.Close)
 	return &Server{s, string(ca)}
+}
+
+// shared is the server of this test binary. It ends with the process.
+var shared struct {
+	sync.Mutex
+	s *Server
+	n int // databases
+}
+
+// Database returns a server that all tests of this binary share, and the name of a new database there, which is dropped when the test ends.
+func Database(t testing.TB) (s *Server, name string) {
+	t.Helper()
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.s == nil {
+		shared.s = start(t)
+	}
+	shared.n++
+	name = "shop" + strconv.Itoa(shared.n)
+	if err := shared.s.Do("CREATE DATABASE " + name); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := shared.s.Do("DROP DATABASE " + name); err != nil {
+			t.Error(err)
+		}
+	})
+	return shared.s, name
 }
