@@ -3,6 +3,7 @@ package dbserver
 import (
 	"errors"
 	"net/url"
+	"strings"
 
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -49,4 +50,23 @@ func PostgresConfig(t *source.Target, session map[string]string) (*pgconn.Config
 		}
 	}
 	return cfg, nil
+}
+
+// unreached is an error of connecting without what the source's own settings say, so that its cause is not cut off.
+type unreached struct {
+	text string
+	err  error
+}
+
+func (e *unreached) Error() string { return e.text }
+func (e *unreached) Unwrap() error { return e.err }
+
+// Unreached shortens an error of connecting to a PostgreSQL to its cause. Others stay as they are.
+func Unreached(err error) error {
+	var connect *pgconn.ConnectError
+	if !errors.As(err, &connect) {
+		return err
+	}
+	_, cause, _ := strings.Cut(connect.Error(), "`:")
+	return &unreached{"connect to PostgreSQL: " + strings.TrimSpace(cause), err}
 }

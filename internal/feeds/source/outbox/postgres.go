@@ -64,7 +64,7 @@ func explain(err error) error {
 	if errors.As(err, &said) {
 		return fmt.Errorf("PostgreSQL says: %s (%s)", said.Message, said.Code)
 	}
-	return err
+	return dbserver.Unreached(err)
 }
 
 func (c *pgConn) columns(ctx context.Context, t *table) ([]column, error) {

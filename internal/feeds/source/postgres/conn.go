@@ -123,7 +123,7 @@ func coded(err error, code string) bool {
 func explain(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
-		return err
+		return dbserver.Unreached(err)
 	}
 	switch pg.Code {
 	case codeBadPassword, codeNotPermitted:
