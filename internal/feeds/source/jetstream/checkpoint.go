@@ -22,7 +22,7 @@ const (
 	mostUnacked = 20_000
 )
 
-// position is what the source notes: which consumer of which stream it reads, and how far it has come.
+// position is the note of a source: the consumer, the stream, and how far they are read.
 type position struct {
 	Stream   string    `json:"stream"`
 	Created  time.Time `json:"created"` // when the stream was: a stream that is made anew begins with sequence 1
@@ -150,7 +150,7 @@ func (f *feed) anew(ctx context.Context, stream jetstream.Stream) error {
 	return f.make(ctx, stream, false)
 }
 
-// make makes the consumer. It begins after what is stored if on is set.
+// make makes the consumer. If on is set, it begins behind the messages that are stored.
 func (f *feed) make(ctx context.Context, stream jetstream.Stream, on bool) error {
 	of := &stream.CachedInfo().Config
 	cfg := jetstream.ConsumerConfig{

@@ -127,7 +127,7 @@ func (h *hand) beat(ctx context.Context, every time.Duration) error {
 	}
 }
 
-// giveBack has NATS deliver the messages at once to whoever reads next.
+// giveBack has NATS deliver the messages at once to the next reader.
 func (h *hand) giveBack() {
 	for _, m := range h.all() {
 		_ = m.Nak() // likewise

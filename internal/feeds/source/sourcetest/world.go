@@ -121,7 +121,7 @@ func (*settings) Watch(ctx context.Context, _ func()) error {
 	return nil
 }
 
-// World is a service that reads one source of the app shop, and what it has kept of it.
+// World is a service that reads one source of the app shop, with fakes of the mailboxes, objects and topics behind it.
 type World struct {
 	*testing.T
 	Name    string // of the source, and its kind
