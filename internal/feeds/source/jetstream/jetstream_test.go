@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	js "github.com/nats-io/nats.go/jetstream"
@@ -135,28 +136,40 @@ func TestThePublishersIdIsTheNotifications(t *testing.T) {
 }
 
 func TestMessagesOfAFormerReaderComeBeforeNewOnes(t *testing.T) {
-	w := newWorld(t)
-	c := w.consumer("mine", func(cfg *js.ConsumerConfig) { cfg.AckWait = jetstream.AckWait })
-	w.publish(publishes("ann", "1", "2")...)
-	batch, err := c.Fetch(2)
-	if err != nil {
-		t.Fatal(err)
+	for how, leave := range map[string]func(m js.Msg) error{
+		"killed": func(js.Msg) error { return nil },
+		"full":   func(m js.Msg) error { return m.NakWithDelay(2500 * time.Millisecond) },
+	} {
+		t.Run(how, func(t *testing.T) {
+			w := newWorld(t)
+			c := w.consumer("mine", func(cfg *js.ConsumerConfig) { cfg.AckWait = time.Second })
+			w.publish(publishes("ann", "1", "2")...)
+			batch, err := c.Fetch(2)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for m := range batch.Messages() {
+				if err := leave(m); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.publish(publishes("ann", "3", "4")...)
+			w.Start(true)
+			w.Becomes(source.Waiting, "2 messages were delivered before")
+			w.Gets("ann 1", "ann 2", "ann 3", "ann 4")
+			w.acknowledged("mine")
+		})
 	}
-	for range batch.Messages() { // as a server that is killed then
-		w.publish(publishes("ann", "3")...)
-	}
-	w.Start(true)
-	w.Becomes(source.Waiting, "2 messages were delivered before")
-	w.Gets("ann 1", "ann 2", "ann 3", "ann 3")
-	w.acknowledged("mine")
 }
 
 func TestAnObjectsVersionsFollowTheStream(t *testing.T) {
 	w := newWorld(t)
 	gate := object.Key{Group: "gates", Object: "a"}
 	w.Start(true)
-	w.publish(`{"put":{"group":"gates","object":"a","payload":"open"}}`, `{"put":{"group":"gates","object":"a","payload":"shut"}}`)
-	w.Gets(`gates/a "open"`, `gates/a "shut"`)
+	for _, now := range []string{"open", "shut"} {
+		w.publish(fmt.Sprintf(`{"put":{"group":"gates","object":"a","payload":%q}}`, now))
+		w.Gets(fmt.Sprintf("gates/a %q", now))
+	}
 	first := w.Version(gate)
 	w.acknowledged(ours)
 	w.Stop()
