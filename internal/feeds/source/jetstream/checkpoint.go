@@ -71,9 +71,9 @@ func (f *feed) find(ctx context.Context, to source.Emitter) error {
 		err = f.anew(ctx, stream)
 	case !errors.Is(err, jetstream.ErrConsumerNotFound):
 	case same && !f.t.Resync && !again:
-		return fmt.Errorf("the stream %s is another one than before: what the former one had after message %d may be missing; godwit source resync %s reads this one", f.at.Stream, former.Floor, f.t.Name)
+		return plainly("the stream %s is another one than before: what the former one had after message %d may be missing; godwit source resync %s reads this one", f.at.Stream, former.Floor, f.t.Name)
 	case same && !f.t.Resync:
-		return fmt.Errorf("the consumer %s is gone; godwit source resync %s makes another, which reads on after message %d", name, f.t.Name, f.at.Floor)
+		return plainly("the consumer %s is gone; godwit source resync %s makes another, which reads on after message %d", name, f.t.Name, f.at.Floor)
 	default:
 		err = f.make(ctx, stream, again)
 	}
@@ -101,7 +101,7 @@ func (f *feed) notice(info *jetstream.StreamInfo) {
 		}
 	}
 	read := f.consumer.CachedInfo().Delivered.Stream
-	if gone := info.State.FirstSeq; f.at.Floor > 0 && cfg.Retention == jetstream.LimitsPolicy && gone > read+1 {
+	if gone := info.State.FirstSeq; read > 0 && cfg.Retention == jetstream.LimitsPolicy && gone > read+1 {
 		f.said = append(f.said, fmt.Sprintf("the stream has deleted messages %d to %d, by its limits or by hand, before they were read", read+1, gone-1))
 	}
 }
@@ -191,7 +191,7 @@ func (f *feed) fits(ctx context.Context, stream jetstream.Stream) error {
 	cfg := f.consumer.CachedInfo().Config
 	f.at.Made = cfg.Description == f.description()
 	if wrong := unfit(&cfg); wrong != "" {
-		return fmt.Errorf("the consumer %s %s", f.at.Consumer, wrong)
+		return plainly("the consumer %s %s", f.at.Consumer, wrong)
 	}
 	has, want := cfg.FilterSubjects, f.t.Values.List(FieldSubjects)
 	if cfg.FilterSubject != "" {
@@ -201,7 +201,7 @@ func (f *feed) fits(ctx context.Context, stream jetstream.Stream) error {
 	case slices.Equal(has, want), !f.at.Made && len(want) == 0:
 		return nil
 	case !f.at.Made:
-		return fmt.Errorf("the consumer %s, which this source has not made, reads the subjects %q: set the source to these, or to another consumer", f.at.Consumer, has)
+		return plainly("the consumer %s, which this source has not made, reads the subjects %q: set the source to these, or to another consumer", f.at.Consumer, has)
 	}
 	filter(&cfg, want)
 	err := f.c.ask(ctx, func(ctx context.Context) (err error) {

@@ -134,7 +134,7 @@ func (d dialer) Dial(network, address string) (net.Conn, error) {
 // failed hears errors that NATS tells without being asked.
 func (c *conn) failed(_ *nats.Conn, _ *nats.Subscription, err error) {
 	if errors.Is(err, nats.ErrPermissionViolation) {
-		c.lost(fmt.Errorf("the rights of the NATS user do not suffice: %w", err))
+		c.lost(&problem{"the rights of the NATS user do not suffice", err})
 	}
 }
 
@@ -169,13 +169,35 @@ func (c *conn) ask(ctx context.Context, do func(ctx context.Context) error) erro
 	return err
 }
 
+// problem is an error whose first part may be logged, since it has no words of NATS.
+type problem struct {
+	plain string
+	said  error // nil: nothing
+}
+
+func plainly(format string, args ...any) error { return &problem{plain: fmt.Sprintf(format, args...)} }
+
+// Error implements error.
+func (p *problem) Error() string {
+	if p.said == nil {
+		return p.plain
+	}
+	return p.plain + ": " + p.said.Error()
+}
+
+// Plain returns the text for the log.
+func (p *problem) Plain() string { return p.plain }
+
+// Unwrap returns what NATS has said.
+func (p *problem) Unwrap() error { return p.said }
+
 // refused says in words why there is no connection. No error of the client library has a secret.
 func refused(err error) error {
 	switch {
 	case errors.Is(err, nats.ErrAuthorization), errors.Is(err, nats.ErrAuthExpired), errors.Is(err, nats.ErrAuthRevoked):
-		return fmt.Errorf("NATS does not accept the credentials of the source: %w", err)
+		return &problem{"NATS does not accept the credentials of the source", err}
 	case errors.Is(err, nats.ErrNoServers):
-		return fmt.Errorf("connect to NATS: %w: is it running, and is the URL right?", err)
+		return &problem{"no server of the URL can be reached as NATS", err}
 	}
 	return fmt.Errorf("connection to NATS: %w", err)
 }
@@ -188,15 +210,15 @@ func (c *conn) explain(err error, doing string) error {
 	case err == nil, c.life.Err() != nil:
 		return err
 	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled):
-		return fmt.Errorf("%s: JetStream is off in this NATS, has no leader, or the domain is wrong", doing)
+		return plainly("%s: JetStream is off in this NATS, has no leader, or the domain is wrong", doing)
 	case errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
-		return fmt.Errorf("%s: JetStream is off for the account of the NATS user", doing)
+		return plainly("%s: JetStream is off for the account of the NATS user", doing)
 	case errors.Is(err, jetstream.ErrStreamNotFound):
-		return fmt.Errorf("the stream %s does not exist: make it, or set the source to another", stream)
+		return plainly("the stream %s does not exist: make it, or set the source to another", stream)
 	case errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("%s: JetStream did not answer in %s", doing, answerWithin)
+		return plainly("%s: JetStream did not answer in %s", doing, answerWithin)
 	case errors.As(err, &said):
-		return fmt.Errorf("%s: JetStream says: %s (%d)", doing, said.Description, said.ErrorCode)
+		return &problem{fmt.Sprintf("%s: JetStream refuses it (%d)", doing, said.ErrorCode), errors.New(said.Description)}
 	}
 	return fmt.Errorf("%s: %w", doing, err)
 }

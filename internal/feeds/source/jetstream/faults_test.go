@@ -1,11 +1,13 @@
 package jetstream_test
 
 import (
+	"errors"
 	"net"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -17,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/source/jetstream"
 	"godwit.dev/godwit/internal/feeds/source/sourcetest"
 	"godwit.dev/godwit/internal/messaging/bus/natstest"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 func TestADeletedConsumerIsMadeByAResyncAloneAndReadsOn(t *testing.T) {
@@ -48,6 +51,9 @@ func TestADeletedStreamIsNamedAndAnotherIsReadByAResyncAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Becomes(source.Failing, "the stream ORDERS does not exist: make it")
+	if !strings.Contains(w.Logged.String(), "the consumer "+ours+" was deleted, or its stream") {
+		t.Errorf("the log has %s", w.Logged)
+	}
 	w.make(js.StreamConfig{})
 	w.publish(publishes("ann", "1 of another")...) // with the sequence of the former one
 	w.Becomes(source.Failing, "the stream ORDERS is another one than before")
@@ -62,9 +68,107 @@ func TestAStreamThatComesLaterIsRead(t *testing.T) {
 	}
 	w.Start(true)
 	w.Becomes(source.Failing, "the stream ORDERS does not exist")
+	eventually.True(t, "failed tries leave no connection", func() bool { return w.nats.NumClients() == 1 }) // the test's own
 	w.make(js.StreamConfig{})
 	w.publish(publishes("ann", "1")...)
 	w.Gets("ann 1")
+	w.Becomes(source.Running, "")
+}
+
+func TestStreamsThatDeleteWhatIsAcknowledgedAreRead(t *testing.T) {
+	for name, retention := range map[string]js.RetentionPolicy{"interest": js.InterestPolicy, "workqueue": js.WorkQueuePolicy} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.make(js.StreamConfig{Retention: retention})
+			w.Start(true)
+			w.Becomes(source.Running, "")
+			w.Stop()
+			w.publish(publishes("ann", "1", "2")...)
+			w.Run()
+			w.Gets("ann 1", "ann 2")
+			w.acknowledged(ours)
+			w.Set(source.Change{Resync: true}) // there is nothing to read again
+			w.publish(publishes("ann", "3")...)
+			w.Gets("ann 3")
+			eventually.True(t, "the stream is empty, and has one consumer", func() bool {
+				i, err := w.stream.Info(t.Context())
+				return err == nil && i.State.Msgs == 0 && i.State.Consumers == 1
+			})
+		})
+	}
+}
+
+func TestMessagesThatAreStoredSlowlyAreNotDeliveredAgain(t *testing.T) {
+	w := newWorld(t)
+	c := w.consumer("mine", func(cfg *js.ConsumerConfig) { cfg.AckWait = time.Second })
+	clock, err := w.stream.CreateConsumer(t.Context(), js.ConsumerConfig{Durable: "clock", AckPolicy: js.AckExplicitPolicy, AckWait: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Down(errors.New("disk full"))
+	w.Start(true)
+	w.publish(publishes("ann", "1")...)
+	w.Becomes(source.Failing, "disk full")
+	for range 4 { // NATS gives the patience of one second up three times
+		m, err := clock.Next()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n, err := m.Metadata(); err != nil || n.Sequence.Stream != 1 {
+			t.Fatal(n, err)
+		}
+	}
+	if i, err := c.Info(t.Context()); err != nil || i.NumRedelivered != 0 || i.NumAckPending != 1 {
+		t.Errorf("%+v, %v", i, err)
+	}
+	w.Down(nil)
+	w.Gets("ann 1")
+	w.acknowledged("mine")
+}
+
+func TestUsersMayHaveAnInboxOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	o := options(t)
+	own := server.Permissions{Publish: rights.Publish, Subscribe: &server.SubjectPermission{Allow: []string{"_INBOX_godwit.>"}}}
+	o.Users = []*server.User{{Username: "root", Password: "root"}, {Username: "godwit", Password: secret, Permissions: &own}}
+	w := worldOn(t, natstest.Start(t, o), nats.UserInfo("root", "root"))
+	setting.Put(w.Values, jetstream.FieldUser, "godwit")
+	setting.Put(w.Values, jetstream.FieldPassword, secret)
+	w.publish(publishes("ann", "1")...)
+	w.Start(true)
+	w.Becomes(source.Failing, "the rights of the NATS user do not suffice")
+	setting.Put(w.Values, jetstream.FieldInbox, "_INBOX_godwit")
+	w.Set(source.Change{Values: w.Values})
+	w.Gets("ann 1")
+	w.acknowledged(ours)
+}
+
+func TestMessagesThatTheStreamDeletedBeforeTheyWereReadAreNamed(t *testing.T) {
+	w := newWorld(t)
+	w.make(js.StreamConfig{MaxMsgs: 1})
+	w.Start(true)
+	w.publish(publishes("ann", "1")...)
+	w.Gets("ann 1")
+	w.acknowledged(ours)
+	w.Stop()
+	w.publish(publishes("ann", "2", "3")...)
+	w.Run()
+	w.Gets("ann 3")
+	w.Becomes(source.Running, "the stream has deleted messages 2 to 2")
+}
+
+func TestAMessageThatWaitsAndIsDeletedHoldsUpNoOther(t *testing.T) {
+	w := newWorld(t)
+	w.Fill("full", true)
+	w.Start(true)
+	w.publish(publishes("full", "1")...)
+	w.Becomes(source.Running, "1 message waits")
+	if err := w.stream.DeleteMsg(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	w.Fill("full", false)
+	w.publish(publishes("full", "2")...)
+	w.Gets("full 2")
 	w.Becomes(source.Running, "")
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -15,16 +16,17 @@ import (
 )
 
 const (
-	perFetch    = 500     // messages of one request
-	fetchBytes  = 4 << 20 // bytes of one request's messages
-	fetchWithin = 30 * time.Second
-	fullAgain   = 3 * time.Second  // a message whose mailbox is full is delivered again
-	earlyAgain  = time.Second      // pause of requests while messages are awaited that were delivered to a former reader
-	unseen      = 30 * time.Second // a waiting message that was not delivered again for so long is gone
-	lookEvery   = 2 * time.Second  // at the consumer
-	noteEvery   = 10 * time.Second // how far the source has come
-	slow        = time.Second      // storing that takes longer is no reason to think that messages are gone
-	mostPatient = 30 * time.Second // for messages of a former reader
+	perFetch    = 500                      // messages of one request
+	fetchBytes  = 4 << 20                  // bytes of one request's messages
+	fetchWithin = jetstream.DefaultExpires // a request
+	fullAgain   = 3 * time.Second          // a message whose mailbox is full is delivered again
+	earlyAgain  = time.Second              // pause of requests while messages are awaited that were delivered to a former reader
+	unseen      = 10 * time.Second         // a waiting message that was not delivered again for so long is gone
+	lookEvery   = 2 * time.Second          // at the consumer
+	noteEvery   = 10 * time.Second         // how far the source has come
+	mostKept    = 64 << 20                 // bytes of messages that wait for others
+	slow        = time.Second              // storing that takes longer is no reason to think that messages are gone
+	mostPatient = 30 * time.Second         // for messages of a former reader
 )
 
 // feed reads a stream.
@@ -77,9 +79,7 @@ func (f *feed) Run(outer context.Context, to source.Emitter) error {
 		return err
 	}
 	info := f.consumer.CachedInfo()
-	if err := f.settle(ctx, to, info); err != nil {
-		return err
-	}
+	f.await(ctx, to, info)
 	var wg sync.WaitGroup
 	wg.Go(func() { lost(f.hand.beat(ctx, patience(info)/3)) })
 	wg.Go(func() { lost(always(func() error { return f.fetch(ctx) })) })
@@ -109,22 +109,17 @@ func patience(info *jetstream.ConsumerInfo) time.Duration {
 	return max(info.Config.AckWait, leastPatience)
 }
 
-// settle waits for messages that were delivered to a former reader, which may have been killed, before new ones are asked for.
-func (f *feed) settle(ctx context.Context, to source.Emitter, info *jetstream.ConsumerInfo) error {
+// await has messages wait for those that were delivered to a former reader, which may have been killed.
+func (f *feed) await(ctx context.Context, to source.Emitter, info *jetstream.ConsumerInfo) {
 	if info.NumAckPending == 0 {
-		return nil
+		return
 	}
 	f.former.begin(info)
 	if last := info.Delivered.Last; last != nil && f.t.Now().Sub(*last) > notification.DedupWindow {
 		f.said = append(f.said, fmt.Sprintf("%d messages were delivered before, more than %s ago, and have no outcome: what is stored of them comes again", info.NumAckPending, notification.DedupWindow))
 		f.t.Log.WarnContext(ctx, "messages of a stream may come twice", "messages", info.NumAckPending)
 	}
-	wait := min(patience(info), mostPatient)
-	to.Detail(fmt.Sprintf("%d messages were delivered before and have no outcome; waiting %s until NATS delivers them again", info.NumAckPending, wait))
-	if !pause.For(ctx, wait) {
-		return context.Cause(ctx)
-	}
-	return nil
+	to.Detail(f.former.text())
 }
 
 // fetch asks for messages until a request is fulfilled or has expired.
@@ -132,19 +127,19 @@ func (f *feed) fetch(ctx context.Context) error {
 	if err := f.hand.room(ctx); err != nil {
 		return err
 	}
-	if f.hand.keeps() && !pause.For(ctx, earlyAgain) {
+	if f.former.pauses() && !pause.For(ctx, earlyAgain) {
 		return context.Cause(ctx)
 	}
 	cfg := f.consumer.CachedInfo().Config
-	most, bytes, wait := atMost(f.former.left(perFetch), cfg.MaxRequestBatch), atMost(fetchBytes, cfg.MaxRequestMaxBytes), fetchWithin
-	if cfg.MaxRequestExpires > 0 {
-		wait = min(wait, cfg.MaxRequestExpires)
+	most, bytes := atMost(f.former.left(perFetch), cfg.MaxRequestBatch), atMost(fetchBytes, cfg.MaxRequestMaxBytes)
+	// A request ends when NATS says so, behind its last message. A time limit here could pass over messages that are on the way, and later
+	// ones would be stored before them.
+	within := ctx
+	if most := cfg.MaxRequestExpires; most > 0 && most < fetchWithin {
+		limited, cancel := context.WithTimeout(ctx, most)
+		defer cancel()
+		within = limited
 	}
-	if most < perFetch {
-		wait = min(wait, earlyAgain)
-	}
-	within, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
 	options := []jetstream.FetchOpt{jetstream.FetchContext(within)}
 	if f.large {
 		most = 1
@@ -165,7 +160,7 @@ func (f *feed) fetch(ctx context.Context) error {
 		f.hand.add(&message{Msg: m, seq: meta.Sequence.Stream, tries: int(min(meta.NumDelivered, maxTries+1)), at: meta.Timestamp}) //nolint:gosec // small
 		n++
 	}
-	f.large = n == 0 && batch.Error() == nil && time.Since(begun) < wait/2 // nothing but a message that does not fit ends a request early
+	f.large = n == 0 && batch.Error() == nil && time.Since(begun) < fetchWithin/2 // nothing but a message that does not fit ends a request early
 	return f.refused(batch.Error())
 }
 
@@ -175,7 +170,7 @@ func (f *feed) refused(err error) error {
 	case err == nil, errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled), errors.Is(err, jetstream.ErrBatchCompleted), errors.Is(err, jetstream.ErrConsumerLeadershipChanged):
 		return nil
 	case errors.Is(err, jetstream.ErrConsumerDeleted):
-		return fmt.Errorf("the consumer %s was deleted, or its stream", f.at.Consumer)
+		return plainly("the consumer %s was deleted, or its stream", f.at.Consumer)
 	}
 	return f.c.explain(err, "ask for messages")
 }
@@ -194,6 +189,9 @@ func (f *feed) round(ctx context.Context, to source.Emitter) error {
 		if err := f.look(ctx, to); err != nil {
 			return err
 		}
+	}
+	if f.hand.size() > mostKept {
+		f.former.end(math.MaxUint64)
 	}
 	if f.former.over() {
 		f.hand.release()

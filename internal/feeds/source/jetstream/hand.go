@@ -1,6 +1,7 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -15,7 +16,8 @@ type hand struct {
 	mu      sync.Mutex
 	waiting []*message // to be stored
 	busy    []*message // being stored
-	early   []*message // new, but others were delivered to a former reader that have not come again
+	early   []*message // have come before others that were delivered to a former reader
+	bytes   int        // of early
 }
 
 func newHand() *hand {
@@ -88,20 +90,22 @@ func (h *hand) keep(m *message) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.early = append(h.early, m)
+	h.bytes += len(m.Data())
 }
 
-// keeps reports whether messages wait for release.
-func (h *hand) keeps() bool {
+// size returns how many bytes the messages have that wait for release.
+func (h *hand) size() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return len(h.early) > 0
+	return h.bytes
 }
 
-// release has take return the messages that were kept, before others.
+// release has take return the messages that were kept, in the order of the stream and before others.
 func (h *hand) release() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.waiting, h.early = append(h.early, h.waiting...), nil
+	slices.SortFunc(h.early, func(a, b *message) int { return cmp.Compare(a.seq, b.seq) })
+	h.waiting, h.early, h.bytes = append(h.early, h.waiting...), nil, 0
 }
 
 // all returns all messages.

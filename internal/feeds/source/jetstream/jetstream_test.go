@@ -136,9 +136,14 @@ func TestThePublishersIdIsTheNotifications(t *testing.T) {
 }
 
 func TestMessagesOfAFormerReaderComeBeforeNewOnes(t *testing.T) {
-	for how, leave := range map[string]func(m js.Msg) error{
-		"killed": func(js.Msg) error { return nil },
-		"full":   func(m js.Msg) error { return m.NakWithDelay(2500 * time.Millisecond) },
+	for how, leave := range map[string]func(first bool, m js.Msg) error{
+		"killed": func(bool, js.Msg) error { return nil },
+		"stopped": func(first bool, m js.Msg) error {
+			if first { // its mailbox was full
+				return m.NakWithDelay(1500 * time.Millisecond)
+			}
+			return m.Nak()
+		},
 	} {
 		t.Run(how, func(t *testing.T) {
 			w := newWorld(t)
@@ -148,10 +153,12 @@ func TestMessagesOfAFormerReaderComeBeforeNewOnes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			first := true
 			for m := range batch.Messages() {
-				if err := leave(m); err != nil {
+				if err := leave(first, m); err != nil {
 					t.Fatal(err)
 				}
+				first = false
 			}
 			w.publish(publishes("ann", "3", "4")...)
 			w.Start(true)

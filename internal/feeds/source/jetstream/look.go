@@ -19,17 +19,18 @@ type former struct {
 	last  uint64 // sequence of the last one; 0: there is none, or all have come
 	seen  map[uint64]bool
 	count int
+	ahead bool      // new ones have come before all of these
 	until time.Time // after that, those that have not come do not count any more
 }
 
 func (o *former) begin(info *jetstream.ConsumerInfo) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.last, o.count, o.seen = info.Delivered.Stream, info.NumAckPending, make(map[uint64]bool)
+	o.last, o.count, o.ahead, o.seen = info.Delivered.Stream, info.NumAckPending, false, make(map[uint64]bool)
 	o.until = time.Now().Add(2*min(patience(info), mostPatient) + fullAgain)
 }
 
-// early reports whether a message is new, and must wait.
+// early reports whether a message must wait until all have come: NATS delivers them in the order in which its patience with each ends.
 func (o *former) early(seq uint64) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -37,12 +38,18 @@ func (o *former) early(seq uint64) bool {
 		return false
 	}
 	if seq > o.last {
-		return true
-	}
-	if o.seen[seq] = true; len(o.seen) >= o.count {
+		o.ahead = true
+	} else if o.seen[seq] = true; len(o.seen) >= o.count {
 		o.last = 0
 	}
-	return false
+	return true
+}
+
+// pauses reports whether requests bring new messages instead of those that are awaited.
+func (o *former) pauses() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.last != 0 && o.ahead
 }
 
 // end stops waiting when the consumer's floor says that all have their outcome, or after a time.
@@ -52,6 +59,16 @@ func (o *former) end(floor uint64) {
 	if floor >= o.last || time.Now().After(o.until) {
 		o.last = 0
 	}
+}
+
+// text says what is awaited; empty: nothing.
+func (o *former) text() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.last == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%d messages were delivered before and have no outcome; the others wait until NATS delivers these again", o.count)
 }
 
 // over reports whether new messages need not wait any more.
@@ -125,6 +142,9 @@ func (f *feed) report(to source.Emitter, info *jetstream.ConsumerInfo) {
 	}
 	to.Lag(lag)
 	parts := slices.Clone(f.said)
+	if text := f.former.text(); text != "" {
+		parts = append(parts, text)
+	}
 	if info.Paused {
 		parts = append(parts, fmt.Sprintf("the consumer is paused in NATS for %s", info.PauseRemaining.Round(time.Second)))
 	}
