@@ -178,6 +178,8 @@ func TestMediaThatTelegramRefusesNameTheirField(t *testing.T) {
 		return list
 	}
 	row := [][]push.TelegramLink{{{Text: "Open", URL: "https://x.example/"}}}
+	one := Content{Content: push.Content{Title: "T", Telegram: push.TelegramContent{Album: photos(1)}}}
+	wantField(t, one.Check("c"), "c.telegram.album")
 	for field, tg := range map[string]push.TelegramContent{
 		"c.telegram.audio":          {Photo: "f", Audio: "f"},
 		"c.telegram.sticker":        {Sticker: strings.Repeat("x", 2049)},

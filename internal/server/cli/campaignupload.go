@@ -82,14 +82,24 @@ func uploadMedium(ctx context.Context, c *godwit.Client, kind, path, chat string
 	return id, nil
 }
 
+// notFile refuses a medium that is a file of this machine: Telegram would take its name for a file id, and refuse every message.
+func notFile(kind, medium string) error {
+	if st, err := os.Stat(medium); medium == "" || err != nil || !st.Mode().IsRegular() {
+		return nil //nolint:nilerr // it is a URL or an id
+	}
+	return withHint(usagef("%s %s is a file of this machine, and neither a URL nor the id of a file", kind, medium), "write @%s to upload it", medium)
+}
+
 // uploadFiles gives Telegram the files that flags name as @FILE, and puts their ids into the campaign.
 func (f *campaignFlags) uploadFiles(ctx context.Context, c *godwit.Client, spec map[string]any) error {
 	files := false
 	upload := func(kind string, medium *string) (err error) {
-		if path, ok := strings.CutPrefix(*medium, "@"); ok {
-			files = true
-			*medium, err = uploadMedium(ctx, c, kind, path, f.chat)
+		path, ok := strings.CutPrefix(*medium, "@")
+		if !ok {
+			return notFile(kind, *medium)
 		}
+		files = true
+		*medium, err = uploadMedium(ctx, c, kind, path, f.chat)
 		return err
 	}
 	for kind, medium := range f.mediums() {

@@ -23,7 +23,12 @@ func (p *program) settings(cmd *cobra.Command) (*config.Config, error) {
 		return c, nil
 	}
 	err = fmt.Errorf("bad configuration: %w", err)
-	if p.hintFor(err) == "" {
+	var theirs *config.CompatError
+	switch {
+	case p.hintFor(err) != "":
+	case errors.As(err, &theirs):
+		return nil, withHint(err, "godwit config check --compat nammayatri --compat-config %s tries the file; its forms are Dhall, the output of dhall-to-json, and TOML", theirs.File)
+	default:
 		return nil, withHint(err, `settings are written like http_addr = "127.0.0.1:8080", one a line; godwit config show lists them, godwit config check tries a file`)
 	}
 	return nil, err

@@ -72,17 +72,28 @@ func (c *Config) loadCompat(values *koanf.Koanf, environ []string) error {
 	}
 	theirs, err := readCompat(name)
 	if err != nil {
-		return fmt.Errorf("read compat_config %s: %w", name, err)
+		return &CompatError{name, err}
 	}
 	r := compatReader{c: c, name: name, values: values, theirs: theirs}
 	for _, key := range theirs.Keys() {
 		if err := r.take(key); err != nil {
-			return fmt.Errorf("read compat_config %s: %w", name, err)
+			return &CompatError{name, err}
 		}
 	}
 	slices.Sort(c.passedOver)
 	return r.redis()
 }
+
+// CompatError says why the settings of the service whose place this server takes cannot be read.
+type CompatError struct {
+	File string
+	Err  error
+}
+
+func (e *CompatError) Error() string { return fmt.Sprintf("read compat_config %s: %v", e.File, e.Err) }
+
+// Unwrap makes CompatError an error chain.
+func (e *CompatError) Unwrap() error { return e.Err }
 
 // readCompat reads a file of settings in Dhall, in JSON as dhall-to-json writes it, or in TOML; its name's ending decides.
 func readCompat(name string) (*koanf.Koanf, error) {
@@ -91,7 +102,7 @@ func readCompat(name string) (*koanf.Koanf, error) {
 	var err error
 	switch strings.ToLower(filepath.Ext(name)) {
 	case ".dhall":
-		record, err = readDhall(name)
+		record, err = readDhall(name, dhallWithin)
 	case ".json":
 		var text []byte
 		if text, err = os.ReadFile(name); err == nil { //nolint:gosec // a file that the operator names
