@@ -66,6 +66,8 @@ func TestAddressesThatCannotBeAreRefused(t *testing.T) {
 		push.WebPush: {
 			`{"endpoint":"https://push.example/x","keys":{"p256dh":"` + offCurve + `","auth":"AAAAAAAAAAAAAAAAAAAAAA"}}`,
 			`{"endpoint":"https://push.example/x","keys":{"p256dh":"` + onCurve + `","auth":"AAAAAAAAAAAAAAAAAAAA"}}`,
+			`{"endpoint":"https://push.example/x","keys":{"p256dh":"AAAAAAAAAAAAAAAAAAAAAA","auth":"` + onCurve + `"}}`, // the wrong way around
+			`{"endpoint":"https://push.example/x","keys":{"p256dh":"[object Object]","auth":"[object Object]"}}`,
 			`{"endpoint":"https://push.example/x","keys":{"p256dh":"BAAA","auth":"AAAAAAAAAAAAAAAAAAAAAA"}}`,
 		},
 	} {
