@@ -231,9 +231,10 @@ fmt-check: $(GOFUMPT)
 	@unformatted=$$(gofumpt -l $(SOURCES)); \
 	if [ -n "$$unformatted" ]; then echo "not formatted, run make fmt:"; echo "$$unformatted"; exit 1; fi
 
+# The linter collects garbage less often than it would by itself: a quarter of its time, while there is memory.
 .PHONY: lint
 lint: $(GOLANGCI_LINT) $(NODE_MODULES) ## run the linters
-	golangci-lint run --allow-parallel-runners ./...
+	GOGC=400 GOMEMLIMIT=6GiB golangci-lint run --allow-parallel-runners ./...
 	cd api && $(BUF) lint
 	cd $(JS) && npm run --silent lint && npm run --silent types
 
@@ -577,7 +578,7 @@ $(H2SPEC): go.mod
 $(VENV): test/foreign/requirements.txt
 	@mkdir -p $(BIN)
 	python3 -m venv --clear $(BIN)/venv
-	$(BIN)/venv/bin/pip install --quiet --disable-pip-version-check -r $<
+	$(BIN)/venv/bin/pip install --no-compile --quiet --disable-pip-version-check -r $<
 	@touch $@
 
 # ClickHouse's engine: half a gigabyte, so nothing but make sinks installs it. What it would bring along for tables of Python is not needed.
@@ -591,7 +592,7 @@ $(CHDB): test/api/requirements-chdb.txt
 $(PYTHON_VENV): clients/python/requirements-dev.txt
 	@mkdir -p $(BIN)
 	python3 -m venv --clear $(BIN)/python
-	$(PYTHON)/python -m pip install --quiet --disable-pip-version-check -r $<
+	$(PYTHON)/python -m pip install --no-compile --quiet --disable-pip-version-check -r $<
 	@touch $@
 
 $(WHEELS): $(PYTHON_VENV) clients/python/pyproject.toml

@@ -112,8 +112,8 @@ func goTest(ctx context.Context, cgo string, flags, packages []string, atOnce in
 	}
 	args := slices.Concat([]string{"test", "-json", "-p", strconv.Itoa(atOnce)}, flags, packages)
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // on an interrupt, go test ends the tests that it started
-	cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }      // on an interrupt, go test ends the tests that it started
+	cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo, "GO_EXTLINK_ENABLED=0") // Go's own linker needs less time than the system's
 	cmd.Stderr = os.Stderr
 	return cmd
 }
