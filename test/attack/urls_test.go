@@ -213,8 +213,11 @@ var urlSettings = map[string]urlSetting{
 		})
 		w.do(http.MethodDelete, "/v1/sinks/clickhouse", nil)
 	}},
-	"source urls":         sourceSetting("redis", "redisstream", func(url string) map[string]any { return map[string]any{"urls": []string{url}} }),
-	"source url":          databaseSetting("postgres", "postgres"),
+	"source urls": sourceSetting("redis", "redisstream", func(url string) map[string]any { return map[string]any{"urls": []string{url}} }),
+	"source url":  databaseSetting("postgres", "postgres"),
+	"source preview url": {"postgres", func(w *urlWorld, url string) {
+		w.do(http.MethodPost, "/v1/sources/postgres/preview", map[string]any{"url": strings.Replace(url, "://", "://u@", 1) + "d"})
+	}},
 	"source outbox url":   databaseSetting("postgres", "postgres-outbox"),
 	"source outbox mysql": databaseSetting("mysql", "mysql-outbox"),
 	"source nats url": sourceSetting("nats", "jetstream", func(url string) map[string]any {

@@ -249,4 +249,7 @@ func TestAKindsValuesReplaceTheFormerOnesButSecrets(t *testing.T) {
 	if _, _, err := s.Set(t.Context(), "shop", "other", source.Change{}); !errors.Is(err, source.ErrUnknown) || !strings.Contains(err.Error(), "there is journal") {
 		t.Errorf("another kind: %v", err)
 	}
+	if _, err := s.Preview(t.Context(), "shop", "journal", source.Change{}); err == nil || !strings.HasPrefix(err.Error(), "kind: a source of the kind journal has no mapping") {
+		t.Errorf("a preview of a kind without tables: %v", err)
+	}
 }

@@ -108,6 +108,9 @@ func (s *Service) kind(name string) (Kind, error) {
 func (s *Service) show(one Source) Info {
 	fields, _ := s.Fields(one.Kind) // a kind that this version does not know has no fields
 	info := Info{Source: one, View: one.Values.Look(fields), State: Waiting}
+	if k, err := s.kind(one.Kind); err == nil {
+		_, info.Previews = k.(Previewer)
+	}
 	r := s.sources.Runner(one.place())
 	switch {
 	case !one.Enabled:
@@ -123,23 +126,31 @@ func (s *Service) target(one *Source) Target {
 	return Target{App: one.App, Name: one.Name, Values: one.Values, Private: one.Private || s.cfg.AllowPrivate, Log: s.cfg.Log, Now: s.cfg.Now}
 }
 
+// settle returns the kind of a source that is made or changed, and tidies the values of the change.
+func (s *Service) settle(app, name string, c Change) (kind string, k Kind, err error) {
+	if err := notification.CheckName("name", name); err != nil {
+		return "", nil, err
+	}
+	kind = s.KindOf(app, name, c.Kind)
+	if k, err = s.kind(kind); err != nil {
+		return "", nil, err
+	}
+	if c.Kind != "" && c.Kind != kind {
+		return "", nil, notification.BadField("kind", "the source %s is of the kind %s; delete it to make another of its name", name, kind)
+	}
+	if t, ok := k.(setting.Tidier); ok && c.Values != nil {
+		t.Tidy(c.Values)
+	}
+	return kind, k, nil
+}
+
 // Set makes or changes a source.
 func (s *Service) Set(ctx context.Context, app, name string, c Change) (info Info, created bool, err error) {
-	if err := notification.CheckName("name", name); err != nil {
-		return Info{}, false, err
-	}
-	kind := s.KindOf(app, name, c.Kind)
-	k, err := s.kind(kind)
+	kind, k, err := s.settle(app, name, c)
 	if err != nil {
 		return Info{}, false, err
 	}
-	if c.Kind != "" && c.Kind != kind {
-		return Info{}, false, notification.BadField("kind", "the source %s is of the kind %s; delete it to make another of its name", name, kind)
-	}
 	if c.Values != nil {
-		if t, ok := k.(setting.Tidier); ok {
-			t.Tidy(c.Values)
-		}
 		if err := k.Check(c.Values); err != nil {
 			return Info{}, false, err
 		}

@@ -126,6 +126,8 @@ type Info struct {
 	Detail  string    // what a person should know beside the state
 	Lag     *Lag      // nil: unknown
 	Counts  Counts
+	// Previews reports that the kind is a Previewer.
+	Previews bool
 }
 
 // Lag is how far a source is behind.

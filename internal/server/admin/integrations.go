@@ -35,6 +35,7 @@ type Sources interface {
 	List(app string) []source.Info
 	Get(app, name string) (source.Info, error)
 	Set(ctx context.Context, app, name string, c source.Change) (info source.Info, created bool, err error)
+	Preview(ctx context.Context, app, name string, c source.Change) (source.Preview, error)
 }
 
 // integration is a hook, a sink or a source as the page lists it.
@@ -48,12 +49,14 @@ type integration struct {
 	Error           string
 	Since           time.Time // since when it fails
 	Testable        bool
+	Previews        bool // a source that shows what rows would become
 }
 
 // integrations is the page of the places to which events are sent and from which notifications are read.
 type integrations struct {
-	Groups []integrationGroup
-	Tested *hookTest
+	Groups  []integrationGroup
+	Tested  *hookTest
+	Preview *sourcePreview
 }
 
 type integrationGroup struct {
@@ -64,9 +67,16 @@ type integrationGroup struct {
 // hookTest is the result of a test.
 type hookTest struct{ Name, Outcome, Detail string }
 
-func (a *admin) showIntegrations(v *visit) error { return a.integrations(v, nil) }
+// sourcePreview is what the rows of a source's tables would become.
+type sourcePreview struct {
+	Name string
+	source.Preview
+}
 
-func (a *admin) integrations(v *visit, tested *hookTest) error {
+func (a *admin) showIntegrations(v *visit) error { return a.integrations(v, integrations{}) }
+
+// integrations shows the page with the result of an action.
+func (a *admin) integrations(v *visit, page integrations) error {
 	ctx, app := v.r.Context(), v.person.App
 	hooks, err := a.Hooks.List(ctx, app)
 	if err != nil {
@@ -76,11 +86,11 @@ func (a *admin) integrations(v *visit, tested *hookTest) error {
 	if err != nil {
 		return err
 	}
-	page := integrations{Tested: tested, Groups: []integrationGroup{
+	page.Groups = []integrationGroup{
 		{ID: "hooks", Title: "Hooks", Empty: "No program of yours is told of events. Make a hook with godwit hook set."},
 		{ID: "sinks", Title: "Sinks", Empty: "Events go to no ClickHouse. Set one up with godwit sink add."},
 		{ID: "sources", Title: "Sources", Empty: "No notifications are taken from elsewhere. Set a source up with godwit source add."},
-	}}
+	}
 	for i := range hooks {
 		page.Groups[0].add(hookLine(&hooks[i]))
 	}
@@ -131,7 +141,7 @@ func sinkLine(s *sink.Info) integration {
 func sourceLine(s *source.Info) integration {
 	return integration{
 		Kind: "sources", Name: s.Name, URL: first(s.Addresses), State: string(s.State), Paused: s.State == source.Paused, Count: int64(s.Counts.Stored), Counted: "notifications taken", //nolint:gosec // a count
-		Error: s.Error, Since: s.Since,
+		Error: s.Error, Since: s.Since, Previews: s.Previews,
 	}
 }
 
@@ -201,7 +211,7 @@ func (a *admin) testHook(v *visit, name string) error {
 	if v.r.Header.Get("HX-Request") != "" {
 		return a.part(v, "integrations", "tested", t)
 	}
-	return a.integrations(v, t)
+	return a.integrations(v, integrations{Tested: t})
 }
 
 func (a *admin) actOnSink(v *visit) error {
@@ -215,6 +225,9 @@ func (a *admin) actOnSink(v *visit) error {
 }
 
 func (a *admin) actOnSource(v *visit) error {
+	if v.r.PathValue("action") == "preview" {
+		return a.previewSource(v, v.r.PathValue("name"))
+	}
 	return a.turn(v, func(ctx context.Context, app, name string, on *bool) error {
 		s, err := a.Sources.Get(app, name)
 		if err == nil {
@@ -222,4 +235,17 @@ func (a *admin) actOnSource(v *visit) error {
 		}
 		return err
 	})
+}
+
+// previewSource shows what the rows of a source's tables would become.
+func (a *admin) previewSource(v *visit, name string) error {
+	preview, err := a.Sources.Preview(v.r.Context(), v.person.App, name, source.Change{})
+	if err != nil {
+		return a.switchedTo(v, false, err)
+	}
+	shown := &sourcePreview{name, preview}
+	if v.r.Header.Get("HX-Request") != "" {
+		return a.part(v, "integrations", "previewed", shown)
+	}
+	return a.integrations(v, integrations{Preview: shown})
 }

@@ -113,7 +113,15 @@ func (b *sourceBox) Get(_, kind string) (source.Info, error) {
 	}
 	values := setting.Values{}
 	setting.Put(values, "recipients", []string{"anna"})
-	return source.Info{Source: source.Source{Name: kind, Kind: kind, Values: values}, View: setting.View{Addresses: []string{"redis://r.example"}}, State: source.Running}, nil
+	return source.Info{Source: source.Source{Name: kind, Kind: kind, Values: values}, View: setting.View{Addresses: []string{"redis://r.example"}}, State: source.Running, Previews: true}, nil
+}
+
+func (b *sourceBox) Preview(_ context.Context, app, name string, _ source.Change) (source.Preview, error) {
+	if _, err := b.Get(app, name); err != nil {
+		return source.Preview{}, err
+	}
+	row := json.RawMessage(`{"x":"<hostile onload=alert(1)>"}`)
+	return source.Preview{Tables: []source.PreviewTable{{Table: hostile, Rows: []source.PreviewRow{{From: row, Entry: row}, {From: row, Error: hostile}}}, {Table: "empty"}, {Table: "gone", Error: hostile}}}, nil
 }
 
 func (b *sourceBox) Set(_ context.Context, _, _ string, c source.Change) (source.Info, bool, error) {
@@ -231,6 +239,20 @@ func TestATestOfAHookSaysWhatCameOfIt(t *testing.T) {
 	}
 	if o.hooks.tested != 2 {
 		t.Errorf("tested %d times", o.hooks.tested)
+	}
+}
+
+func TestAPreviewOfASourceShowsRowsAndWhatTheyBecome(t *testing.T) {
+	_, b := newOutside(t)
+	_, page := b.get("/ui/integrations")
+	wants(t, page, `formaction="/ui/sources/redisstream/preview"`)
+	for _, by := range [][]string{nil, {"HX-Request", "true"}} {
+		_, page := b.post("/ui/sources/redisstream/preview", nil, by...)
+		checkHarmless(t, "preview", page)
+		wants(t, page, "What rows of redisstream would become", "<code>{&#34;x&#34;:&#34;&lt;hostile", "quarantine</span> &#34;", "The table has no rows.", "<h3>gone</h3>", "failed</span> &#34;")
+	}
+	if status, _ := b.post("/ui/sources/none/preview", nil); status != http.StatusNotFound {
+		t.Errorf("a preview of no source: %d", status)
 	}
 }
 

@@ -149,6 +149,7 @@ var meetings = map[string]how{
 	"POST /v1/sources/{source}/pause":        {params: map[string]string{"source": "redisstream"}},
 	"POST /v1/sources/{source}/resume":       {params: map[string]string{"source": "redisstream"}},
 	"POST /v1/sources/{source}/resync":       {params: map[string]string{"source": "redisstream"}},
+	"POST /v1/sources/{source}/preview":      {params: map[string]string{"source": "redisstream"}},
 	"GET /v1/sources/{source}/quarantine":    {params: map[string]string{"source": "redisstream"}, dumped: true, noCursor: true},
 	"DELETE /v1/sources/{source}/quarantine": {params: map[string]string{"source": "redisstream"}},
 

@@ -70,6 +70,7 @@ var completions = map[string]completion{
 	"source pause":         {"/v1/sources", "source"},
 	"source resume":        {"/v1/sources", "source"},
 	"source resync":        {"/v1/sources", "source"},
+	"source preview":       {"/v1/sources", "source"},
 	"source quarantine":    {"/v1/sources", "source"},
 	"template show":        {"/v1/templates", "name"},
 	"template set":         {"/v1/templates", "name"},

@@ -28,7 +28,7 @@ func (p *program) sourceCommand() *cobra.Command {
 		Use:   "source",
 		Short: "Take an app's notifications from where its publishers put them",
 		Long: `Take an app's notifications from where its publishers already put them. "godwit source add --help" lists the kinds of
-sources. add, list and remove change the settings in the data folder, which a running server notices within a second; the other
+sources. add, list, preview and remove use the settings in the data folder, whose changes a running server notices within a second; the other
 commands ask the server.`,
 		Args: subcommandOnly,
 		RunE: help,
@@ -37,7 +37,7 @@ commands ask the server.`,
 	cmd.AddCommand(
 		p.sourceAddCommand(), sources.listCommand(p, "List the sources and their settings, without credentials"),
 		sources.removeCommand(p, "name", "What was not taken yet stays at the source.", p.removeSource),
-		p.sourceStatusCommand(), p.sourceQuarantineCommand(), p.sourceSchemaCommand(),
+		p.sourcePreviewCommand(), p.sourceStatusCommand(), p.sourceQuarantineCommand(), p.sourceSchemaCommand(),
 		p.sourceActCommand("pause", "Stop to read a source, and keep its place", "paused"),
 		p.sourceActCommand("resume", "Read a paused source again from where it stopped", "resumed"),
 		p.sourceActCommand("resync", "Read a source anew from its beginning, after it lost its place", "told to begin anew"),
@@ -85,11 +85,7 @@ named, and an empty file takes it away. It is read from a file, never from an ar
 			enabled := !disable
 			change.Enabled = &enabled
 			return p.withSources(cmd, appName, func(ctx context.Context, s *source.Service, name string) error {
-				fields, err := s.Fields(s.KindOf(name, args[0], change.Kind))
-				if err != nil {
-					return err
-				}
-				if change.Values, err = fieldValues(cmd.Flags(), fields); err != nil {
+				if err := readChange(cmd, s, name, args[0], &change); err != nil {
 					return err
 				}
 				info, created, err := s.Set(ctx, name, args[0], change)
@@ -100,14 +96,28 @@ named, and an empty file takes it away. It is read from a file, never from an ar
 			})
 		},
 	}
-	f := cmd.Flags()
-	for _, kind := range feeds.SourceKinds(p.modules) {
-		fieldFlags(f, kind.Fields())
-	}
-	f.StringVar(&change.Kind, "kind", "", "kind of a new source (default: its name)")
-	f.BoolVar(&disable, "disable", false, "keep the settings, but do not read")
+	p.sourceFlags(cmd, &change)
+	cmd.Flags().BoolVar(&disable, "disable", false, "keep the settings, but do not read")
 	p.sources().flags(cmd, &appName)
 	return cmd
+}
+
+// sourceFlags adds the flags of the settings of a source.
+func (p *program) sourceFlags(cmd *cobra.Command, change *source.Change) {
+	for _, kind := range feeds.SourceKinds(p.modules) {
+		fieldFlags(cmd.Flags(), kind.Fields())
+	}
+	cmd.Flags().StringVar(&change.Kind, "kind", "", "kind of a new source (default: its name)")
+}
+
+// readChange reads the values of a change from flags.
+func readChange(cmd *cobra.Command, s *source.Service, app, name string, change *source.Change) error {
+	fields, err := s.Fields(s.KindOf(app, name, change.Kind))
+	if err != nil {
+		return err
+	}
+	change.Values, err = fieldValues(cmd.Flags(), fields)
+	return err
 }
 
 func (p *program) sourceSchemaCommand() *cobra.Command {

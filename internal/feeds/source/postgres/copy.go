@@ -1,12 +1,11 @@
 package postgres
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/jackc/pgx/v5/pgconn"
 
 	"godwit.dev/godwit/internal/feeds/source"
 )
@@ -89,11 +88,10 @@ func (f *feed) copyTable(ctx context.Context, to source.Emitter, c *conn, t *Tab
 			}
 			sql += " WHERE (" + order + ") > (" + strings.Join(places, ", ") + ")"
 		}
-		r := c.ExecParams(ctx, sql+" ORDER BY "+order+fmt.Sprintf(" LIMIT %d", pageOfRows), params, nil, nil, nil).Read()
-		if r.Err != nil {
-			return needs(explain(r.Err), "the user needs GRANT SELECT ON the table")
+		rel, page, err := c.read(ctx, sql+" ORDER BY "+order+fmt.Sprintf(" LIMIT %d", pageOfRows), params)
+		if err != nil {
+			return needs(explain(err), "the user needs GRANT SELECT ON the table")
 		}
-		rel := described(r)
 		if err := f.resolve(ctx, rel); err != nil {
 			return err
 		}
@@ -101,15 +99,15 @@ func (f *feed) copyTable(ctx context.Context, to source.Emitter, c *conn, t *Tab
 		if m.err != nil {
 			return m.err
 		}
-		if err := f.copyPage(ctx, to, m, r.Rows, at); err != nil {
+		if err := f.copyPage(ctx, to, m, page, at); err != nil {
 			return err
 		}
-		done += len(r.Rows)
+		done += len(page)
 		to.Detail(fmt.Sprintf("copying table %s: %d rows so far", t.full(), done))
-		if len(r.Rows) < pageOfRows {
+		if len(page) < pageOfRows {
 			return nil
 		}
-		last := r.Rows[len(r.Rows)-1]
+		last := page[len(page)-1]
 		f.at.Copy.After = nil
 		for _, k := range keys {
 			f.at.Copy.After = append(f.at.Copy.After, string(last[m.column(string(k[0]))]))
@@ -120,26 +118,40 @@ func (f *feed) copyTable(ctx context.Context, to source.Emitter, c *conn, t *Tab
 	}
 }
 
-// described returns the columns of a result.
-func described(r *pgconn.Result) *relation {
-	rel := &relation{}
-	for _, d := range r.FieldDescriptions {
+// read returns the columns and rows of a result, and with an error those before it. A result without rows has columns, too.
+func (c *conn) read(ctx context.Context, sql string, params [][]byte) (rel *relation, rows [][][]byte, err error) {
+	r := c.ExecParams(ctx, sql, params, nil, nil, nil)
+	for r.NextRow() {
+		var row [][]byte
+		for _, text := range r.Values() {
+			row = append(row, bytes.Clone(text))
+		}
+		rows = append(rows, row)
+	}
+	rel = &relation{}
+	for _, d := range r.FieldDescriptions() {
 		rel.columns = append(rel.columns, column{name: d.Name, kind: d.DataTypeOID})
 	}
-	return rel
+	_, err = r.Close()
+	return rel, rows, err
+}
+
+// valuesOf returns the values of a row of a result.
+func valuesOf(texts [][]byte) []value {
+	list := make([]value, len(texts))
+	for i, text := range texts {
+		list[i] = value{kind: isText, text: text}
+		if text == nil {
+			list[i].kind = isNull
+		}
+	}
+	return list
 }
 
 func (f *feed) copyPage(ctx context.Context, to source.Emitter, m *rows, page [][][]byte, at LSN) error {
 	var entries []source.Entry
 	for _, texts := range page {
-		c := change{kind: anInsert}
-		for _, text := range texts {
-			v := value{kind: isText, text: text}
-			if text == nil {
-				v.kind = isNull
-			}
-			c.row = append(c.row, v)
-		}
+		c := change{kind: anInsert, row: valuesOf(texts)}
 		entries = append(entries, m.entry(&c, source.Entry{From: "copy of " + m.full(), Version: f.at.version(at)})...)
 	}
 	if len(entries) > 0 {

@@ -98,8 +98,9 @@ func TestATableIsAlteredWhileItIsRead(t *testing.T) {
 func TestWhatIsThereBeforeIsCopiedAndGoesOnAfterARestart(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.sql(schema, `INSERT INTO gate SELECT 'g' || i, i, '' FROM generate_series(1, 1200) i`)
-	w.set(postgres.FieldTables, []any{orders, gates}, postgres.FieldSnapshot, true)
+	w.sql(schema, `INSERT INTO gate SELECT 'g' || i, i, '' FROM generate_series(1, 1200) i`, `CREATE TABLE empty (name text PRIMARY KEY)`)
+	empty := map[string]any{"table": "empty", "group": "gates", "object": "name"}
+	w.set(postgres.FieldTables, []any{orders, empty, gates}, postgres.FieldSnapshot, true)
 	w.object("g1", `{"state":"1"}`)
 	w.stop() // somewhere in the copy, or behind it
 	w.sql(`UPDATE gate SET state = 'later' WHERE name IN ('g1', 'g1200')`)

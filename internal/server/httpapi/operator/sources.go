@@ -25,6 +25,7 @@ type Sources interface {
 	Fields(kind string) ([]setting.Field, error)
 	Set(ctx context.Context, app, name string, c source.Change) (info source.Info, created bool, err error)
 	Delete(ctx context.Context, app, name string) (left string, err error)
+	Preview(ctx context.Context, app, name string, c source.Change) (source.Preview, error)
 	Quarantine(ctx context.Context, app, name string, below int64, limit int) ([]source.SetAside, error)
 	EmptyQuarantine(ctx context.Context, app, name string) error
 }
@@ -92,24 +93,30 @@ func (a *API) sources() settings[ofKind[sourceJSON]] {
 			return viewSource(&info), err
 		},
 		set: func(c *call.Call, name string, body []byte) (v ofKind[sourceJSON], created bool, err error) {
-			var named struct{ Kind json.RawMessage }
-			var change source.Change
-			if json.Unmarshal(body, &named) == nil && named.Kind != nil {
-				if change.Kind, err = read[string]("kind", named.Kind); err != nil {
-					return v, false, err
-				}
-			}
-			fields, err := a.Sources.Fields(a.Sources.KindOf(c.Key.App, name, change.Kind))
+			change, err := a.sourceChange(c, name, body)
 			if err != nil {
-				return v, false, err
-			}
-			if change.Values, err = decodeValues(body, fields, call.Fields{"enabled": &change.Enabled, "kind": &change.Kind}); err != nil {
 				return v, false, err
 			}
 			info, created, err := a.Sources.Set(c.Ctx, c.Key.App, name, change)
 			return viewSource(&info), created, err
 		},
 	}
+}
+
+// sourceChange reads the body of a PUT.
+func (a *API) sourceChange(c *call.Call, name string, body []byte) (change source.Change, err error) {
+	var named struct{ Kind json.RawMessage }
+	if json.Unmarshal(body, &named) == nil && named.Kind != nil {
+		if change.Kind, err = read[string]("kind", named.Kind); err != nil {
+			return change, err
+		}
+	}
+	fields, err := a.Sources.Fields(a.Sources.KindOf(c.Key.App, name, change.Kind))
+	if err != nil {
+		return change, err
+	}
+	change.Values, err = decodeValues(body, fields, call.Fields{"enabled": &change.Enabled, "kind": &change.Kind})
+	return change, err
 }
 
 // sourceRoutes returns the calls about one source beside its settings.
@@ -135,6 +142,7 @@ func (a *API) sourceRoutes() []call.Route {
 	on, off := true, false
 	return []call.Route{
 		act("pause", source.Change{Enabled: &off}), act("resume", source.Change{Enabled: &on}), act("resync", source.Change{Enabled: &on, Resync: true}),
+		{Pattern: "POST " + one + "preview", Role: access.Admin, Action: "source.preview", Serve: named(a.previewSource)},
 		{Pattern: "GET " + one + "quarantine", Role: access.Read, Serve: a.listQuarantine},
 		{Pattern: "DELETE " + one + "quarantine", Role: access.Admin, Action: "source.empty-quarantine", Serve: named(func(c *call.Call, name string) error {
 			if err := a.Sources.EmptyQuarantine(c.Ctx, c.Key.App, name); err != nil {
@@ -143,6 +151,25 @@ func (a *API) sourceRoutes() []call.Route {
 			return c.NoContent()
 		})},
 	}
+}
+
+// previewSource shows what rows would become after a change like that of a PUT; without a body, as the source is stored.
+func (a *API) previewSource(c *call.Call, name string) error {
+	body, err := call.ReadBody(c.R, nil, maxSourceBody)
+	if err != nil {
+		return err
+	}
+	var change source.Change
+	if len(body) > 0 {
+		if change, err = a.sourceChange(c, name, body); err != nil {
+			return err
+		}
+	}
+	preview, err := a.Sources.Preview(c.Ctx, c.Key.App, name, change)
+	if err != nil {
+		return err
+	}
+	return c.Value(http.StatusOK, preview)
 }
 
 // leftJSON says what a deleted source has left at its server, where a person must remove it.
