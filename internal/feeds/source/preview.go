@@ -45,8 +45,8 @@ type PreviewRow struct {
 	Error string          `json:"error,omitempty"` // why the row would go to quarantine
 }
 
-// Preview shows what the rows of a source's tables would become after a change, of which nothing is stored. Values that the change does not
-// have are those of the source.
+// Preview shows what the rows of a source's tables would become after a change. It stores nothing. Values that the change lacks are those
+// of the source.
 func (s *Service) Preview(ctx context.Context, app, name string, c Change) (Preview, error) {
 	kind, k, err := s.settle(app, name, c)
 	if err != nil {

@@ -121,7 +121,7 @@ func (p *preview) columns(ctx context.Context, t *Table) (string, error) {
 	return strings.Join(names, ", "), nil
 }
 
-// sample converts a row that is there into what the first change that the mapping takes would make of it.
+// sample converts a row of the table as if it was inserted, or changed in the first way in which the mapping takes changes.
 func (m *rows) sample(texts [][]byte) []source.Entry {
 	c := change{kind: anInsert, row: valuesOf(texts)}
 	if m.Recipient != "" && !m.takes(anInsert) {
