@@ -100,7 +100,7 @@ func (tr *trial) run(servers, databases int) {
 	rand.New(rand.NewPCG(34, 34)).Shuffle(len(kills), func(i, j int) { kills[i], kills[j] = kills[j], kills[i] })
 	for i, kill := range kills {
 		at := tr.office.goal * (i + 1) / (len(kills) + 1)
-		blackbox.Eventually(tr, "changes arrive", func() error {
+		tr.readers.until(tr.T, "changes arrive", func() error {
 			if n := tr.readers.received(); n < at {
 				return fmt.Errorf("%d of %d did", n, at)
 			}

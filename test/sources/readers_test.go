@@ -96,6 +96,21 @@ func (r *readers) received() int {
 	return r.n
 }
 
+// until waits for a condition as long as changes arrive: a busy machine needs long for all of them.
+func (r *readers) until(t *testing.T, what string, ok func() error) {
+	t.Helper()
+	for done := false; !done; {
+		before := r.received()
+		blackbox.Eventually(t, what, func() error {
+			err := ok()
+			if done = err == nil; r.received() > before {
+				return nil
+			}
+			return err
+		})
+	}
+}
+
 // has returns the titles of a recipient in the order of its mailbox.
 func (r *readers) has(to string) (titles []string) {
 	r.mu.Lock()
@@ -109,7 +124,7 @@ func (r *readers) has(to string) (titles []string) {
 // ended waits until every recipient has the last notification.
 func (r *readers) ended(t *testing.T) {
 	t.Helper()
-	blackbox.Eventually(t, "the last change of every recipient arrives", func() error {
+	r.until(t, "the last change of every recipient arrives", func() error {
 		for _, to := range recipients() {
 			if got := r.has(to); !slices.Contains(got[max(0, len(got)-1):], "end") {
 				return fmt.Errorf("%s has %d notifications and not the last one", to, len(got))

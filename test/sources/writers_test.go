@@ -262,6 +262,12 @@ func (o *office) compare(t *testing.T, has func(to string) []string) {
 		if slices.Equal(got, want) {
 			continue
 		}
+		for i, title := range got[:min(len(got), len(want))] {
+			if title != want[i] {
+				t.Errorf("%s: %d notifications are as committed, then come %.200q, want %.200q", to, i, got[i:min(i+5, len(got))], want[i:min(i+5, len(want))])
+				break
+			}
+		}
 		count := make(map[string]int)
 		for _, title := range got {
 			count[title]++

@@ -2,7 +2,9 @@ package outbox
 
 import (
 	"context"
+	"crypto/sha256"
 	"embed"
+	"encoding/binary"
 	"strings"
 	"time"
 )
@@ -16,6 +18,7 @@ type dialect struct {
 	label   string
 	about   string
 	finding string
+	none    string // a condition that no row meets
 	lock    string // after a SELECT, so that another transaction's rows are passed over
 	holds   bool   // a page is read and finished in one transaction; otherwise one that finishes it, since it locks out all writers
 	current bool   // a locking SELECT sees what commits while it reads, so rows of one writer may be missing before later ones
@@ -35,7 +38,9 @@ type conn interface {
 	query(ctx context.Context, sql string, args []arg, each func(values [][]byte) bool) error
 	// exec executes a statement in a transaction, and returns the number of rows that it has changed.
 	exec(ctx context.Context, sql string, args []arg) (int64, error)
-	begin(ctx context.Context) error
+	// begin begins a transaction. sole reports that no other reader of the table has one, whose rows would be passed over. The database knows
+	// readers by a lock named after the table, and frees that after the rows.
+	begin(ctx context.Context) (sole bool, err error)
 	commit(ctx context.Context) error
 	// rollback ends a transaction that was not committed; without one it does nothing.
 	rollback()
@@ -55,6 +60,12 @@ func schemaOf(name string) string {
 
 // quoted is an identifier of standard SQL.
 func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
+
+// lockOf is the number of the lock that readers of a table hold.
+func lockOf(table string) int64 {
+	sum := sha256.Sum256([]byte("godwit outbox " + table))
+	return int64(binary.BigEndian.Uint64(sum[:])) //nolint:gosec // any number will do
+}
 
 // rest waits until a time has passed.
 func rest(ctx context.Context, most time.Duration) error {

@@ -26,7 +26,10 @@ const (
 	restEvery  = 15 * time.Second // where no row waits but those that others have locked
 	shareOfLag = 20               // counting rows takes at most one part in so many of the time
 	mostBehind = 100_000          // rows that are counted: counting all of a large table takes long
+	otherMost  = 35 * time.Second // longer than databases keep a session whose client is gone: 20 s and 30 s. Whoever holds out longer reads beside
 )
+
+const waitsForOther = "waits for a transaction of another reader of the table to end, 35 seconds at most"
 
 var errSlow = errors.New("rows were not stored within 10 seconds, so their transaction at the source has ended; they are read again")
 
@@ -40,7 +43,8 @@ type feed struct {
 	most    int       // rows of the next page
 	lagAt   time.Time // when the rows that wait were counted
 	lagTook time.Duration
-	waited  bool // some did when they were counted
+	waited  bool      // some did when they were counted
+	otherAt time.Time // since when another reader has a transaction; zero: none has
 }
 
 // pass is one way through the table, from its beginning on. A row may become visible behind others with larger numbers, so a pass never
@@ -151,7 +155,7 @@ type read struct {
 // page reads, stores and finishes some rows in one transaction.
 func (f *feed) page(ctx context.Context, to source.Emitter) (read, error) {
 	if f.dialect.holds {
-		if err := f.c.begin(ctx); err != nil {
+		if err := f.begin(ctx, to); err != nil {
 			return read{}, fmt.Errorf("begin a transaction: %w", err)
 		}
 		defer f.c.rollback()
@@ -177,6 +181,35 @@ func (f *feed) page(ctx context.Context, to source.Emitter) (read, error) {
 		f.pass.after, result.more = nil, more && result.took > 0
 	}
 	return result, nil
+}
+
+// begin begins a transaction when no other reader of the table has one. One that was killed or cut off, or that lost the source to this
+// one and does not know it yet, holds the rows of a page which it may not have stored: those behind would overtake them.
+func (f *feed) begin(ctx context.Context, to source.Emitter) error {
+	for {
+		sole, err := f.c.begin(ctx)
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		switch {
+		case sole && f.otherAt.IsZero():
+			return nil
+		case sole:
+			f.otherAt = time.Time{}
+			to.Detail("")
+			return nil
+		case f.otherAt.IsZero():
+			f.otherAt = now
+			to.Detail(waitsForOther)
+		case now.Sub(f.otherAt) >= otherMost:
+			return nil
+		}
+		f.c.rollback()
+		if err := rest(ctx, pollLeast); err != nil {
+			return err
+		}
+	}
 }
 
 var errNoID = errors.New("a row's id is NULL or a BLOB, so it cannot be told from others: correct it or delete the row")
@@ -272,7 +305,7 @@ func (f *feed) finish(ctx context.Context, done []*row) (int, error) {
 
 // finishEach finishes rows that may have changed since they were read: those that have are read again.
 func (f *feed) finishEach(ctx context.Context, done []*row) (took int, err error) {
-	if err := f.c.begin(ctx); err != nil {
+	if _, err := f.c.begin(ctx); err != nil {
 		return 0, err
 	}
 	defer f.c.rollback()

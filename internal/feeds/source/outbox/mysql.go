@@ -26,7 +26,7 @@ var mysqlServer = dbserver.Server{
 }
 
 var mysql = dialect{
-	label: "MySQL", about: "a MySQL 8 or MariaDB 10.6 or later", finding: "poll", lock: " FOR UPDATE SKIP LOCKED", holds: true, current: true,
+	label: "MySQL", about: "a MySQL 8 or MariaDB 10.6 or later", finding: "poll", none: "id = '1' AND id = '2'", lock: " FOR UPDATE SKIP LOCKED", holds: true, current: true,
 	quote: func(name string) string { return "`" + name + "`" }, // checked to have none within
 	param: func(int) string { return "?" },
 	text:  func(expression string) string { return expression },
@@ -40,10 +40,12 @@ var mysql = dialect{
 type mysqlConn struct {
 	db *sql.DB
 	*sql.Conn
-	tx *sql.Tx
+	tx   *sql.Tx
+	lock string
+	sole bool // it has the lock of the table's readers, which it keeps
 }
 
-func openMySQL(ctx context.Context, t *source.Target, _ string) (conn, error) {
+func openMySQL(ctx context.Context, t *source.Target, table string) (conn, error) {
 	cfg, err := mysqlConfig(t)
 	if err != nil {
 		return nil, err
@@ -54,7 +56,10 @@ func openMySQL(ctx context.Context, t *source.Target, _ string) (conn, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	c := &mysqlConn{db: sql.OpenDB(connector)}
+	if !strings.Contains(table, ".") {
+		table = cfg.DBName + "." + table // the names of locks are those of the whole server
+	}
+	c := &mysqlConn{db: sql.OpenDB(connector), lock: fmt.Sprintf("godwit %x", uint64(lockOf(table)))} //nolint:gosec // any number will do
 	if c.Conn, err = c.db.Conn(ctx); err == nil {
 		err = c.check(ctx)
 	}
@@ -94,9 +99,10 @@ func mysqlConfig(t *source.Target) (*driver.Config, error) {
 }
 
 // mysqlSession are settings of the session. A server's own may change how ids look and which statements it takes, and have it wait a year for an
-// ALTER TABLE. It ends the session, and frees its rows, soon after a client is gone without a word.
+// ALTER TABLE. It ends the session, and frees its rows, soon after a client is gone without a word. Safe updates find rows by an index in small tables
+// too: a DELETE that reads the whole table waits for all rows that others have inserted and not committed.
 var mysqlSession = map[string]string{
-	"time_zone": "'+00:00'", "sql_mode": "''", "sql_safe_updates": "0", "autocommit": "1", "innodb_lock_wait_timeout": "5", "lock_wait_timeout": "5", "wait_timeout": "30",
+	"time_zone": "'+00:00'", "sql_mode": "''", "sql_safe_updates": "1", "autocommit": "1", "innodb_lock_wait_timeout": "5", "lock_wait_timeout": "5", "wait_timeout": "30", "net_write_timeout": "30",
 }
 
 // check refuses servers without SKIP LOCKED.
@@ -236,8 +242,26 @@ func (a *arg) value() any {
 }
 
 // begin begins a transaction that locks rows only: the gaps between them stay free for those that are written meanwhile.
-func (c *mysqlConn) begin(ctx context.Context) (err error) {
+func (c *mysqlConn) begin(ctx context.Context) (sole bool, err error) {
+	if err := c.claim(ctx); err != nil {
+		return false, err
+	}
 	c.tx, err = c.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
+	return c.sole, err
+}
+
+// claim takes the lock of the table's readers. Clusters may refuse it, as Percona's does; then readers do not know of each other.
+func (c *mysqlConn) claim(ctx context.Context) error {
+	if c.sole {
+		return nil
+	}
+	err := c.query(ctx, "SELECT GET_LOCK(?, 0)", []arg{{text: c.lock}}, func(values [][]byte) bool {
+		c.sole = string(values[0]) != "0"
+		return true
+	})
+	if refused := new(driver.MySQLError); errors.As(err, &refused) {
+		c.sole, err = true, nil
+	}
 	return err
 }
 

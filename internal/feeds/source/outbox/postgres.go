@@ -17,7 +17,7 @@ import (
 var postgresServer = dbserver.PostgreSQL("postgres://user@host:5432/database?sslmode=require")
 
 var postgres = dialect{
-	label: "PostgreSQL", about: "a PostgreSQL, also where its log cannot be read", finding: "listen", lock: " FOR UPDATE OF o SKIP LOCKED", holds: true, quote: quoted,
+	label: "PostgreSQL", about: "a PostgreSQL, also where its log cannot be read", finding: "listen", none: "1 = 0", lock: " FOR UPDATE OF o SKIP LOCKED", holds: true, quote: quoted,
 	param: func(n int) string { return "$" + strconv.Itoa(n) },
 	text:  func(expression string) string { return expression + "::text" },
 	cut:   func(expression string) string { return fmt.Sprintf("left(%s::text, %d)", expression, maxBody+1) },
@@ -36,6 +36,7 @@ type pgConn struct {
 	*pgconn.PgConn
 	told bool // it has told of new rows since the last wait
 	open bool // a transaction is
+	lock int64
 }
 
 func openPostgres(ctx context.Context, t *source.Target, table string) (conn, error) {
@@ -43,7 +44,7 @@ func openPostgres(ctx context.Context, t *source.Target, table string) (conn, er
 	if err != nil {
 		return nil, err
 	}
-	c := &pgConn{}
+	c := &pgConn{lock: lockOf(table)}
 	cfg.OnNotification = func(*pgconn.PgConn, *pgconn.Notification) { c.told = true }
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
@@ -120,29 +121,34 @@ func (c *pgConn) execute(ctx context.Context, sql string, args []arg, each func(
 }
 
 // begin begins a transaction. Its settings end with it, so that a pool of connections before the server has no part in them.
-func (c *pgConn) begin(ctx context.Context) error {
-	err := c.simple(ctx, "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL statement_timeout = '10s'; SET LOCAL lock_timeout = '5s'; SET LOCAL idle_in_transaction_session_timeout = '20s'")
-	c.open = err == nil
-	return err
+func (c *pgConn) begin(ctx context.Context) (sole bool, err error) {
+	const settings = "BEGIN ISOLATION LEVEL READ COMMITTED; SET LOCAL TimeZone = 'UTC'; SET LOCAL DateStyle = 'ISO'; SET LOCAL statement_timeout = '10s'; SET LOCAL lock_timeout = '5s'; SET LOCAL idle_in_transaction_session_timeout = '20s'; "
+	results, err := c.simple(ctx, fmt.Sprintf("%sSELECT pg_try_advisory_xact_lock(%d)", settings, c.lock))
+	if c.open = err == nil; !c.open {
+		return false, err
+	}
+	rows := results[len(results)-1].Rows
+	return len(rows) == 1 && string(rows[0][0]) == "t", nil
 }
 
 func (c *pgConn) commit(ctx context.Context) error {
 	c.open = false
-	return c.simple(ctx, "COMMIT")
+	_, err := c.simple(ctx, "COMMIT")
+	return err
 }
 
 func (c *pgConn) rollback() {
 	if c.open && !c.IsClosed() {
 		c.open = false
-		_ = c.simple(context.Background(), "ROLLBACK") // without it the connection is of no use, which the next statement finds
+		_, _ = c.simple(context.Background(), "ROLLBACK") // without it the connection is of no use, which the next statement finds
 	}
 }
 
-func (c *pgConn) simple(ctx context.Context, sql string) error {
+func (c *pgConn) simple(ctx context.Context, sql string) ([]*pgconn.Result, error) {
 	ctx, cancel := context.WithTimeout(ctx, answerWithin)
 	defer cancel()
-	_, err := c.Exec(ctx, sql).ReadAll()
-	return explain(err)
+	results, err := c.Exec(ctx, sql).ReadAll()
+	return results, explain(err)
 }
 
 func (c *pgConn) wait(ctx context.Context, most time.Duration) (woken bool, err error) {

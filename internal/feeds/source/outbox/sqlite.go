@@ -16,7 +16,7 @@ import (
 )
 
 var sqlite = dialect{
-	label: "SQLite", about: "a SQLite file on the server's machine", finding: "poll", quote: quoted,
+	label: "SQLite", about: "a SQLite file on the server's machine", finding: "poll", none: "1 = 0", quote: quoted,
 	param: func(int) string { return "?" },
 	// A BLOB is none, since it would not be found by its text.
 	text: func(expression string) string {
@@ -161,11 +161,11 @@ func (c *sqliteConn) exec(ctx context.Context, sql string, args []arg) (int64, e
 	return int64(c.Changes()), err
 }
 
-// begin takes the lock of writers at once, so that the transaction cannot find later that another has written meanwhile.
-func (c *sqliteConn) begin(ctx context.Context) error {
-	err := c.query(ctx, "BEGIN IMMEDIATE", nil, nil)
+// begin takes the lock of writers at once, which ends with its process, so that the transaction cannot find later that another has written meanwhile.
+func (c *sqliteConn) begin(ctx context.Context) (sole bool, err error) {
+	err = c.query(ctx, "BEGIN IMMEDIATE", nil, nil)
 	c.open = err == nil
-	return err
+	return c.open, err
 }
 
 func (c *sqliteConn) commit(ctx context.Context) error {

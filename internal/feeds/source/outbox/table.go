@@ -150,11 +150,11 @@ func (t *table) judge(indexes []index) error {
 
 // try finds out before anything is sent whether rows can be finished afterwards.
 func (t *table) try(ctx context.Context, c conn) error {
-	if err := c.begin(ctx); err != nil {
+	if _, err := c.begin(ctx); err != nil {
 		return fmt.Errorf("begin a transaction: %w", err)
 	}
 	defer c.rollback()
-	if _, err := c.exec(ctx, t.verb()+" WHERE 1 = 0", nil); err != nil {
+	if _, err := c.exec(ctx, t.verb()+" WHERE "+t.dialect.none, nil); err != nil {
 		return fmt.Errorf("rows of %s cannot be finished, so none is read: %w", t.name, err)
 	}
 	return nil
