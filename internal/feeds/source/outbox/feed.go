@@ -47,11 +47,11 @@ type feed struct {
 	otherAt time.Time // since when another reader has a transaction; zero: none has
 }
 
-// pass is one way through the table, from its beginning on. A row may become visible behind others with larger numbers, so a pass never
-// goes on for long where rows may have come before it.
+// pass is one way through the table, from its beginning on. A row may become visible behind others with larger numbers, and before some of its own
+// transaction. So a page begins at the beginning or behind a row that stays, and a pass never goes on for long where rows may have come before it.
 type pass struct {
 	began time.Time
-	after *key      // last row that was read; nil: none
+	after *key      // last row that stays; nil: none
 	left  int       // rows that stay, since their mailboxes are full
 	full  time.Time // when the last of them was seen
 	every time.Duration
@@ -160,7 +160,7 @@ func (f *feed) page(ctx context.Context, to source.Emitter) (read, error) {
 		}
 		defer f.c.rollback()
 	}
-	rows, last, more, err := f.rows(ctx)
+	rows, last, more, passed, err := f.rows(ctx)
 	if err != nil {
 		return read{}, fmt.Errorf("read rows of %s: %w", f.table.name, err)
 	}
@@ -168,7 +168,7 @@ func (f *feed) page(ctx context.Context, to source.Emitter) (read, error) {
 	if last == nil {
 		return result, nil
 	}
-	done, err := f.emit(ctx, to, rows)
+	done, stays, err := f.emit(ctx, to, rows)
 	if err != nil {
 		return result, err
 	}
@@ -177,14 +177,20 @@ func (f *feed) page(ctx context.Context, to source.Emitter) (read, error) {
 			return result, fmt.Errorf("finish rows of %s that are stored: %w", f.table.name, err)
 		}
 	}
-	if f.pass.after = last; f.table.byTime() && last.stamp == "" { // rows without created_at have no place in the order
+	if !passed && result.took == len(done) {
+		last = stays
+	}
+	if last != nil { // some rows stay; those that were taken are gone
+		f.pass.after = last
+	}
+	if f.table.byTime() && last != nil && last.stamp == "" { // rows without created_at have no place in the order
 		f.pass.after, result.more = nil, more && result.took > 0
 	}
 	return result, nil
 }
 
-// begin begins a transaction when no other reader of the table has one. One that was killed or cut off, or that lost the source to this
-// one and does not know it yet, holds the rows of a page which it may not have stored: those behind would overtake them.
+// begin begins a transaction when no other reader of the table has one. A reader that was killed or cut off still holds the rows of a page
+// and may not have stored them: those behind would overtake them. The same holds for a node that lost the source and does not know it yet.
 func (f *feed) begin(ctx context.Context, to source.Emitter) error {
 	for {
 		sole, err := f.c.begin(ctx)
@@ -214,13 +220,13 @@ func (f *feed) begin(ctx context.Context, to source.Emitter) error {
 
 var errNoID = errors.New("a row's id is NULL or a BLOB, so it cannot be told from others: correct it or delete the row")
 
-// rows reads a page of rows. last is the one behind which the next page begins; nil: there is none.
-func (f *feed) rows(ctx context.Context) (rows []row, last *key, more bool, err error) {
+// rows reads a page of rows. last is the last one; nil: there is none. passed reports that others have locked some of them.
+func (f *feed) rows(ctx context.Context) (rows []row, last *key, more, passed bool, err error) {
 	sql, args := f.table.sel(f.pass.after, f.most)
 	var keys []key
 	if f.dialect.current {
 		if keys, err = f.keys(ctx); err != nil || len(keys) == 0 {
-			return nil, nil, false, err
+			return nil, nil, false, false, err
 		}
 		sql, args = f.table.these(keys)
 	}
@@ -242,13 +248,14 @@ func (f *feed) rows(ctx context.Context) (rows []row, last *key, more bool, err 
 	}
 	cut := bytes >= pageBytes
 	more = len(rows) == f.most || cut
-	if len(keys) > 0 && !cut { // rows that others have locked were passed over
+	if len(keys) > 0 && !cut {
 		last, more = &keys[len(keys)-1], len(keys) == f.most
 	}
+	passed = !cut && len(keys) > len(rows)
 	if f.most = min(2*f.most, perPage); cut {
 		f.most = len(rows)
 	}
-	return rows, last, more, err
+	return rows, last, more, passed, err
 }
 
 // keys reads the places of the rows of a page, as one moment has them.
@@ -261,10 +268,10 @@ func (f *feed) keys(ctx context.Context) (keys []key, err error) {
 	return keys, err
 }
 
-// emit stores rows, and returns those that are done with.
-func (f *feed) emit(ctx context.Context, to source.Emitter, rows []row) (done []*row, err error) {
+// emit stores rows, and returns those that are done with. stays is the last one that is not.
+func (f *feed) emit(ctx context.Context, to source.Emitter, rows []row) (done []*row, stays *key, err error) {
 	if len(rows) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	entries := make([]source.Entry, len(rows))
 	for i := range rows {
@@ -274,17 +281,17 @@ func (f *feed) emit(ctx context.Context, to source.Emitter, rows []row) (done []
 	defer cancel()
 	outcomes, err := to.Emit(within, entries)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i, o := range outcomes {
 		if o.Fate == source.Full {
 			f.pass.left++
-			f.pass.full = time.Now()
+			f.pass.full, stays = time.Now(), &rows[i].key
 			continue
 		}
 		done = append(done, &rows[i])
 	}
-	return done, nil
+	return done, stays, nil
 }
 
 // finish deletes or marks rows, and commits. It returns how many these were.

@@ -80,6 +80,21 @@ func TestRowsAreFinishedBesideAnOpenTransaction(t *testing.T) {
 	})
 }
 
+func TestATransactionThatCommitsBetweenTwoPagesIsReadFromItsFirstRow(t *testing.T) {
+	each(t, func(w *world) {
+		w.kept.fill("full", true)
+		commit := w.db.begin(w.T, `INSERT INTO godwit_outbox (id, body) VALUES (2, '{"to":"ann","title":"first"}'), (100, '{"to":"ann","title":"last"}')`)
+		rows, want := []string{`(1, '{"to":"full","title":"waits"}')`}, []string(nil)
+		for i := range 19 { // a first page, whose numbers lie between those two
+			rows, want = append(rows, fmt.Sprintf(`(%d, '{"to":"bob","title":"%d"}')`, i+3, i)), append(want, fmt.Sprintf("bob %d", i))
+		}
+		w.db.exec(w.T, "INSERT INTO godwit_outbox (id, body) VALUES "+strings.Join(rows, ", "))
+		w.kept.once = commit
+		w.start(true)
+		w.gets(append(want, "ann first", "ann last")...)
+	})
+}
+
 func TestRowsAreFinishedByTheIndexOfTheirIDs(t *testing.T) {
 	t.Parallel()
 	for name, id := range map[string]string{
