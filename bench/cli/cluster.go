@@ -31,7 +31,7 @@ func (b *bench) openPostgres(ctx context.Context, how string) (*testbed.Postgres
 		return nil, command.Usagef("--postgres needs servers that are started for it: leave out --url")
 	}
 	if how == startPostgres {
-		return testbed.StartPostgres(ctx, b.dir)
+		return testbed.StartPostgres(ctx, b.dir, nil)
 	}
 	u, err := url.Parse(how)
 	if err != nil || u.Scheme != "postgres" && u.Scheme != "postgresql" {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"sync"
 	"time"
 
 	"godwit.dev/godwit/bench/latency"
@@ -25,22 +24,19 @@ type RedisConfig struct {
 
 // RedisPublishers publish as nammayatri's back ends do.
 type RedisPublishers struct {
+	turns
 	cfg     RedisConfig
 	writers []*redisWriter
-	latency *latency.Histogram
 }
 
 // redisWriter publishes to its share of the clients, so each client's messages keep their order.
 type redisWriter struct {
-	all  *RedisPublishers
-	pub  *redispub.Publisher
-	seqs map[int]uint64
-	jobs chan job
-	sums Published
+	cfg   *RedisConfig
+	pub   *redispub.Publisher
+	seqs  map[int]uint64
+	data  []byte
+	stamp int
 }
-
-// redisBacklog is the number of publishes that may wait for one writer. Further publishes count as unsent.
-const redisBacklog = 100_000
 
 // NewRedisPublishers makes publishers.
 func NewRedisPublishers(ctx context.Context, cfg RedisConfig) (*RedisPublishers, error) {
@@ -48,9 +44,13 @@ func NewRedisPublishers(ctx context.Context, cfg RedisConfig) (*RedisPublishers,
 		return nil, errors.New("publishing into Redis needs a server, shards, publishers and recipients")
 	}
 	cfg.Size = max(cfg.Size, minData)
-	p := &RedisPublishers{cfg: cfg, latency: latency.New()}
-	for range min(cfg.Publishers, cfg.Recipients) {
-		w := &redisWriter{all: p, pub: redispub.NewPublisher(cfg.Addrs, cfg.Shards), seqs: make(map[int]uint64)}
+	p := &RedisPublishers{cfg: cfg}
+	p.turns = turns{writers: min(cfg.Publishers, cfg.Recipients), recipients: cfg.Recipients, latency: latency.New(), write: func(ctx context.Context, writer int, j job) error {
+		return p.writers[writer].write(ctx, j)
+	}}
+	for range p.turns.writers {
+		w := &redisWriter{cfg: &p.cfg, pub: redispub.NewPublisher(cfg.Addrs, cfg.Shards), seqs: make(map[int]uint64)}
+		w.data, w.stamp = makeData(cfg.Size)
 		p.writers = append(p.writers, w)
 		if _, err := w.pub.Do(ctx, "", "PING"); err != nil {
 			return nil, fmt.Errorf("connect a publisher to Redis: %w", err)
@@ -59,75 +59,22 @@ func NewRedisPublishers(ctx context.Context, cfg RedisConfig) (*RedisPublishers,
 	return p, nil
 }
 
-// Run publishes rate entries a second for span, to the clients in turn, and waits for Redis's answers.
-func (p *RedisPublishers) Run(ctx context.Context, rate float64, span time.Duration) (all Published, err error) {
-	if rate <= 0 {
-		return all, errors.New("publishing into Redis needs a rate")
+func (w *redisWriter) write(ctx context.Context, j job) error {
+	putStamp(w.data[w.stamp:], j.due)
+	client := ClientID(w.cfg.Prefix, j.to)
+	seq := w.seqs[j.to] + 1
+	now := time.Now()
+	e := redispub.Entry{
+		ID: client + "-" + strconv.FormatUint(seq, 10), Category: "NEW_RIDE_AVAILABLE", Title: titleMark + strconv.FormatUint(seq, 10),
+		Body: "New ride request", Show: "SHOW", EntityID: client, EntityType: "SearchRequest", Entity: string(w.data),
+		CreatedAt: redispub.Haskell(now, 0), TTL: redispub.Haskell(now.Add(time.Hour), 0),
 	}
-	var wg sync.WaitGroup
-	for _, w := range p.writers {
-		w.sums, w.jobs = Published{}, make(chan job, redisBacklog)
-		wg.Go(func() { w.run(ctx) })
+	if w.cfg.Poison {
+		e.TTL = "tomorrow"
 	}
-	begun := Now()
-	pace(ctx, begun, begun+int64(span), float64(time.Second)/rate, func(i int, due int64) {
-		to := i % p.cfg.Recipients
-		all.Messages++
-		select {
-		case p.writers[to%len(p.writers)].jobs <- job{due: due, to: to}:
-		default:
-			all.Unsent++
-		}
-	})
-	for _, w := range p.writers {
-		close(w.jobs)
+	if _, err := w.pub.Publish(ctx, client, &e); err != nil {
+		return err
 	}
-	wg.Wait()
-	for _, w := range p.writers {
-		all.Requests += w.sums.Requests
-		all.Accepted += w.sums.Accepted
-		all.Refused += w.sums.Refused
-		if all.Why == "" {
-			all.Why = w.sums.Why
-		}
-	}
-	all.Seconds, all.Latency = time.Duration(Now()-begun).Seconds(), p.latency.Take()
-	if ctx.Err() != nil {
-		return all, context.Cause(ctx)
-	}
-	if all.Accepted == 0 {
-		return all, fmt.Errorf("publish into Redis: %s", all.Why)
-	}
-	return all, nil
-}
-
-func (w *redisWriter) run(ctx context.Context) {
-	data, stamp := makeData(w.all.cfg.Size)
-	for j := range w.jobs {
-		if ctx.Err() != nil {
-			continue
-		}
-		putStamp(data[stamp:], j.due)
-		client := ClientID(w.all.cfg.Prefix, j.to)
-		seq := w.seqs[j.to] + 1
-		now := time.Now()
-		e := redispub.Entry{
-			ID: client + "-" + strconv.FormatUint(seq, 10), Category: "NEW_RIDE_AVAILABLE", Title: titleMark + strconv.FormatUint(seq, 10),
-			Body: "New ride request", Show: "SHOW", EntityID: client, EntityType: "SearchRequest", Entity: string(data),
-			CreatedAt: redispub.Haskell(now, 0), TTL: redispub.Haskell(now.Add(time.Hour), 0),
-		}
-		if w.all.cfg.Poison {
-			e.TTL = "tomorrow"
-		}
-		_, err := w.pub.Publish(ctx, client, &e)
-		w.all.latency.Record(time.Duration(Now() - j.due))
-		w.sums.Requests++
-		if err != nil {
-			w.sums.Refused++
-			w.sums.Why = err.Error()
-			continue
-		}
-		w.seqs[j.to] = seq
-		w.sums.Accepted++
-	}
+	w.seqs[j.to] = seq
+	return nil
 }

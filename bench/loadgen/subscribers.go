@@ -31,6 +31,8 @@ type Subscribers struct {
 
 	onArrival atomic.Pointer[func(recipient int)] // called on the loop after each acknowledged notification
 
+	onStamp atomic.Pointer[func(due, at int64)] // called on the loop for each new notification; nil: nobody is told
+
 	latency  *latency.Histogram
 	interval *latency.Histogram // latencies since the last call of Interval
 
@@ -250,8 +252,14 @@ func (s *Subscribers) arrived(sub *subscriber, a arrival) {
 		d := time.Duration(s.readAt - a.due)
 		s.latency.Record(d)
 		s.interval.Record(d)
+		if f := s.onStamp.Load(); f != nil {
+			(*f)(a.due, s.readAt)
+		}
 	}
 }
+
+// OnStamp tells f when notifications were due, and when they arrived.
+func (s *Subscribers) OnStamp(f func(due, at int64)) { s.onStamp.Store(&f) }
 
 // seqs records which of a recipient's notifications have arrived: the newest and the 64 before it.
 type seqs struct {

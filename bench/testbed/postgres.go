@@ -7,6 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/url"
 	"os"
@@ -35,9 +36,11 @@ type Postgres struct {
 var ownSettings = map[string]string{"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min"}
 
 // StartPostgres starts the installed PostgreSQL with durable commits. dir is the parent of its data folder; empty: the system's temporary
-// folder.
-func StartPostgres(ctx context.Context, dir string) (*Postgres, error) {
-	own, err := pgserver.Start(pgserver.Options{Fsync: true, Settings: ownSettings, Dir: dir})
+// folder. settings are more of its settings, name by name.
+func StartPostgres(ctx context.Context, dir string, settings map[string]string) (*Postgres, error) {
+	all := maps.Clone(ownSettings)
+	maps.Copy(all, settings)
+	own, err := pgserver.Start(pgserver.Options{Fsync: true, Settings: all, Dir: dir})
 	if err != nil {
 		return nil, err
 	}

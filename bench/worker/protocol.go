@@ -21,9 +21,11 @@ type Request struct {
 	Cut        bool                      `json:"cut,omitempty"`       // end all their connections
 	Counts     bool                      `json:"counts,omitempty"`
 	Latency    bool                      `json:"latency,omitempty"` // return the latencies since the last time
+	Since      bool                      `json:"since,omitempty"`   // return how long notifications took from their commits' return, since the last time
 	Await      *Await                    `json:"await,omitempty"`
 	Publishers *loadgen.PublishConfig    `json:"publishers,omitempty"` // connect publishers
 	Redis      *loadgen.RedisConfig      `json:"redis,omitempty"`      // connect publishers to Redis instead
+	Postgres   *loadgen.PostgresConfig   `json:"postgres,omitempty"`   // connect writers of transactions, whose commits are compared with what this worker's subscribers get
 	Publish    *Publish                  `json:"publish,omitempty"`
 	PingPong   *PingPong                 `json:"ping_pong,omitempty"`
 	Clock      *Clock                    `json:"clock,omitempty"` // tell the time
@@ -70,6 +72,7 @@ type Reply struct {
 	Counts    *loadgen.Counts    `json:"counts,omitempty"`
 	Published *loadgen.Published `json:"published,omitempty"`
 	Latency   *latency.Histogram `json:"latency,omitempty"`
+	Since     *latency.Histogram `json:"since,omitempty"`
 	Usage     *meter.Usage       `json:"usage,omitempty"` // of the worker's process so far, with Latency
 	Now       int64              `json:"now,omitempty"`   // the worker's time, with Clock
 	Hello     *Machine           `json:"hello,omitempty"` // first of all, from another machine

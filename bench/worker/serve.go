@@ -34,7 +34,8 @@ type server struct {
 	pubs  atomic.Pointer[loadgen.Publishers]
 	ahead int64 // how far the run's clock is ahead of this process's, in nanoseconds
 	// redis replaces pubs if messages are published into Redis.
-	redis *loadgen.RedisPublishers
+	redis    *loadgen.RedisPublishers
+	postgres *loadgen.PostgresWriters // the same for transactions
 
 	mu  sync.Mutex // one line at a time
 	out *json.Encoder
@@ -142,17 +143,19 @@ func (s *server) do(ctx context.Context, req *Request) (reply Reply, err error) 
 	case req.Redis != nil:
 		s.redis, err = loadgen.NewRedisPublishers(ctx, *req.Redis)
 		return reply, err
-	case req.Publish != nil && s.redis != nil:
-		done, err := s.redis.Run(ctx, req.Publish.Rate, req.Publish.For)
-		reply.Published, reply.Seconds = &done, done.Seconds
-		return reply, err
+	case req.Postgres != nil:
+		return reply, s.writeTo(ctx, subs, req.Postgres)
 	case req.Publish != nil:
-		if pubs == nil {
-			return reply, errors.New("there are no publishers")
+		run, err := s.publishing(pubs)
+		if err != nil {
+			return reply, err
 		}
-		done, err := pubs.Run(ctx, req.Publish.Rate, req.Publish.For)
+		done, err := run(ctx, req.Publish.Rate, req.Publish.For)
 		reply.Published, reply.Seconds = &done, done.Seconds
 		return reply, err
+	case req.Since && s.postgres != nil:
+		reply.Since = s.postgres.TakeSince()
+		return reply, nil
 	case subs == nil:
 		return reply, errors.New("there are no subscribers")
 	case req.Reconnect != nil:
@@ -176,6 +179,30 @@ func (s *server) do(ctx context.Context, req *Request) (reply Reply, err error) 
 		return reply, nil
 	}
 	return reply, errors.New("the request asks for nothing")
+}
+
+// writeTo connects writers of transactions in place of the former ones.
+func (s *server) writeTo(ctx context.Context, subs *loadgen.Subscribers, cfg *loadgen.PostgresConfig) (err error) {
+	if s.postgres != nil {
+		s.postgres.Close()
+	}
+	if s.postgres, err = loadgen.NewPostgresWriters(ctx, *cfg); err == nil && subs != nil {
+		subs.OnStamp(s.postgres.Arrived)
+	}
+	return err
+}
+
+// publishing returns what publishes.
+func (s *server) publishing(pubs *loadgen.Publishers) (run func(context.Context, float64, time.Duration) (loadgen.Published, error), err error) {
+	switch {
+	case s.redis != nil:
+		return s.redis.Run, nil
+	case s.postgres != nil:
+		return s.postgres.Run, nil
+	case pubs != nil:
+		return pubs.Run, nil
+	}
+	return nil, errors.New("there are no publishers")
 }
 
 // await polls often enough for a resolution of milliseconds.

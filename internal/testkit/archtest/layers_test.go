@@ -279,7 +279,7 @@ func TestOnlyTracingKnowsOpenTelemetry(t *testing.T) {
 
 func TestOnlyItsStoresKnowPostgreSQL(t *testing.T) {
 	// These start servers, measure their resources, read the log or a table of a publisher's database, and are such a publisher.
-	around := map[string]bool{"examples/orders": true, "internal/testkit/pgserver": true, "bench/testbed": true, "internal/feeds/source/postgres": true, "internal/feeds/source/outbox": true, "internal/feeds/source/dbserver": true}
+	around := map[string]bool{"examples/orders": true, "internal/testkit/pgserver": true, "bench/loadgen": true, "bench/testbed": true, "internal/feeds/source/postgres": true, "internal/feeds/source/outbox": true, "internal/feeds/source/dbserver": true}
 	for _, f := range tree(t) {
 		if f.isTest() || f.dir() == mover || f.dir() == example || around[f.dir()] || strings.HasPrefix(f.dir(), "internal/store/postgres/") {
 			continue
