@@ -48,6 +48,10 @@ bench nammayatri --shards 100
 bench nammayatri --rates 0
 bench nammayatri --publishers 0
 bench nammayatri --url http://127.0.0.1:1
+bench sources --url http://127.0.0.1:1
+bench sources --writers 0
+bench sources --rate 0
+bench sources --bulk -1
 bench unicast --steps 1 --publish grpc
 bench unicast --steps 8
 bench unicast --steps -1
@@ -103,6 +107,7 @@ bench objects scale --clients 0
 const sensible = `
 bench unicast --steps 7
 bench nammayatri --clients 1 --publishers 1 --size 1 --for 1ns --cost-for 1ns --settle 1ns --shards 1 --idle 0 --pairs 0 --poison 0
+bench sources --clients 1 --writers 1 --size 1 --rate 1 --warmup 0s --for 1ns --rows 0 --bulk 0 --other 0
 `
 
 // TestMeasurementsThatMakeNoSenseAreRefused: invalid measurements fail before they begin, not minutes later.

@@ -21,6 +21,8 @@ import (
 
 const (
 	askEvery   = time.Second      // the server says how far its log is, so that the slot moves while others write
+	askSoon    = time.Second / 10 // the same while its log grows fast
+	askFast    = 1 << 20          // bytes between two answers from which on it does
 	silentMost = 30 * time.Second // without a word the connection is given up
 	noteEvery  = 2 * time.Second
 	watchEvery = 2 * time.Second
@@ -337,11 +339,11 @@ func (s *stream) status(asks bool) error {
 	return nil
 }
 
-// keepAlive asks the server for the end of its log every second, and gives up if it says nothing.
+// keepAlive asks the server for the end of its log every second, more often while that grows fast, and gives up if it says nothing.
 func (s *stream) keepAlive(ctx context.Context) error {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()
-	for {
+	for before := s.ahead.Load(); ; {
 		select {
 		case <-ctx.Done():
 			return context.Cause(ctx)
@@ -350,6 +352,9 @@ func (s *stream) keepAlive(ctx context.Context) error {
 		if time.Since(time.Unix(0, s.heard.Load())) > silentMost && !s.q.full() {
 			return errSilent
 		}
+		now := s.ahead.Load()
+		tick.Reset(askAgain(now - before))
+		before = now
 		if err := s.status(true); err != nil {
 			return err
 		}
@@ -358,6 +363,14 @@ func (s *stream) keepAlive(ctx context.Context) error {
 			s.heard.Store(time.Now().UnixNano())
 		}
 	}
+}
+
+// askAgain returns when to ask again, by how much the log has grown since the last time.
+func askAgain(grown uint64) time.Duration {
+	if grown >= askFast {
+		return askSoon
+	}
+	return askEvery
 }
 
 // look checks over a second connection that the slot and the publication are there.
