@@ -88,7 +88,7 @@ func (p *PostgresWriters) write(ctx context.Context, writer int, j job) error {
 	return nil
 }
 
-// Arrived notes that a notification has reached its client. One that was faster than the commit's return counts as 0.
+// Arrived notes that a notification has reached its client. An arrival before the commit's return counts as 0.
 func (p *PostgresWriters) Arrived(due, at int64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

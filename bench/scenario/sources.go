@@ -160,7 +160,7 @@ var ways = []publishing{
 	{"rows of an outbox", outboxSource, "INSERT INTO godwit_outbox (body) VALUES ($1::json)"},
 }
 
-// reach measures how soon notifications reach clients that are online, by each of the ways. Who goes first changes from run to run.
+// reach measures how soon notifications reach clients that are online, by each of the ways. The order rotates from run to run.
 func (s *Sources) reach(ctx context.Context, r *report.Result, x *publisherDB, run int) error {
 	for i := range ways {
 		way := &ways[(i+run)%len(ways)]
@@ -228,7 +228,7 @@ func (s *Sources) reachBy(ctx context.Context, x *publisherDB, way *publishing, 
 	return o, reply.Since, err
 }
 
-// turn returns the two halves of a pair, of which another one is first in every second run.
+// turn returns the halves of a pair in an order that alternates from run to run.
 func turn(run int, pair ...func() error) []func() error {
 	if run%2 == 1 {
 		slices.Reverse(pair)
