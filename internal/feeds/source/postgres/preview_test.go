@@ -1,10 +1,13 @@
 package postgres_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
@@ -127,4 +130,14 @@ func TestAPreviewSaysWhichTablesAreMappedWrongly(t *testing.T) {
 	values := mapping(table("locked"), table("good"))
 	values[postgres.FieldURL] = setting.JSON(strings.Replace(w.pg.URL(), "user=postgres", "user=reader", 1))
 	w.previews(values, "public.locked error ERROR: permission denied for table locked (SQLSTATE 42501): the user needs GRANT SELECT", `public.good {"to":["ann"]}`)
+
+	c, err := pgx.Connect(t.Context(), w.pg.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close(context.Background())
+	if _, err := c.Exec(t.Context(), "BEGIN; LOCK TABLE good"); err != nil {
+		t.Fatal(err)
+	}
+	w.previews(mapping(table("good"), table("large")), "public.good error ERROR: canceling statement due to lock timeout", `public.large {"to":["bob"]}`, "public.large error a row has")
 }
