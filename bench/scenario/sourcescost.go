@@ -56,7 +56,7 @@ FOR i IN 1..%d LOOP PERFORM %s; COMMIT; END LOOP; END $$`, s.Rows, s.emits(prefi
 	if err != nil {
 		return 0, err
 	}
-	before, err := meter.Read(x.Servers[0].PID)
+	before, err := x.atRest(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -72,7 +72,7 @@ FOR i IN 1..%d LOOP PERFORM %s; COMMIT; END LOOP; END $$`, s.Rows, s.emits(prefi
 		return 0, err
 	}
 	took := time.Since(begun)
-	after, err := meter.Read(x.Servers[0].PID)
+	after, err := x.atRest(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -99,7 +99,7 @@ func (s *Sources) batchCost(ctx context.Context, x *publisherDB) (micros float64
 	if err != nil {
 		return 0, err
 	}
-	before, err := meter.Read(x.Servers[0].PID)
+	before, err := x.atRest(ctx)
 	if err != nil {
 		return 0, err
 	}
@@ -107,8 +107,28 @@ func (s *Sources) batchCost(ctx context.Context, x *publisherDB) (micros float64
 	if err != nil {
 		return 0, err
 	}
-	after, err := meter.Read(x.Servers[0].PID)
+	after, err := x.atRest(ctx)
 	return (after.CPU - before.CPU).Seconds() * 1e6 / float64(max(reply.Published.Accepted, 1)), err
+}
+
+// A server rests when it used at most restMost in restLook. It may store in other forms for a while what it has just taken.
+const (
+	restLook     = 500 * time.Millisecond
+	restMost     = 20 * time.Millisecond
+	restPatience = 15 * time.Second
+)
+
+// atRest waits until the server rests, and reads what it has used so far.
+func (x *publisherDB) atRest(ctx context.Context) (u meter.Usage, err error) {
+	for until := time.Now().Add(restPatience); ; {
+		before := u
+		if u, err = meter.Read(x.Servers[0].PID); err != nil || before.CPU > 0 && u.CPU-before.CPU <= restMost || time.Now().After(until) {
+			return u, err
+		}
+		if err := wait(ctx, restLook); err != nil {
+			return u, err
+		}
+	}
 }
 
 // bulk measures how fast the messages of one transaction are stored, from the commit's return on.
