@@ -356,7 +356,7 @@ WITHIN_cluster-escalation := 480
 RESULT_nammayatri := nammayatri --runs 1 --pairs 3
 WITHIN_nammayatri := 1200
 
-# Five minutes, on a PostgreSQL that is started for it: made only when it is asked for.
+# Two to five minutes, on a PostgreSQL that is started for it: made only when it is asked for.
 RESULT_sources := sources --runs 2 --for 5s
 WITHIN_sources := 900
 
