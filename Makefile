@@ -44,8 +44,9 @@ BUF           := $(CURDIR)/$(JS)/node_modules/.bin/buf
 PACKAGES ?= ./...
 # Where goroutines share memory: the engine, sessions, stores, several nodes. These are tested with the race detector; so is
 # everything by make check-all, and what PACKAGES narrow the run to. All gateways pass one suite, which takes twenty times as long
-# with it, so one gateway stands for them. Servers of black-box tests are built without it.
-RACED ?= $(if $(filter ./...,$(PACKAGES)),$(addprefix ./,internal/engine/reactor/... internal/engine/timerwheel internal/engine/fair internal/engine/latency internal/feeds/event internal/notify/session internal/notify/mailbox internal/notify/delivery internal/objects/signal internal/messaging/pubsub internal/messaging/request internal/messaging/bus internal/cluster internal/gateway internal/gateway/admission internal/gateway/workergate internal/gateway/natsgate internal/gateway/wsgate internal/store/... internal/access internal/sending/dispatch internal/campaigns/campaign internal/notify/escalation internal/feeds/hook internal/feeds/sink/... internal/feeds/source/... internal/server/httpapi/direct clients/go),$(PACKAGES))
+# with it, so one gateway stands for them. No package that has the whole server in it is among them, since all of it would be compiled
+# twice. Servers of black-box tests are built without it.
+RACED ?= $(if $(filter ./...,$(PACKAGES)),$(addprefix ./,internal/engine/reactor/... internal/engine/timerwheel internal/engine/fair internal/engine/latency internal/feeds/event internal/notify/session internal/notify/mailbox internal/notify/delivery internal/objects/signal internal/messaging/pubsub internal/messaging/request internal/messaging/bus internal/cluster internal/gateway internal/gateway/admission internal/gateway/workergate internal/gateway/natsgate internal/gateway/wsgate internal/store/... internal/access internal/sending/dispatch internal/campaigns/campaign internal/notify/escalation internal/feeds/hook internal/feeds/sink/... internal/feeds/source/... internal/server/httpapi/direct),$(PACKAGES))
 # Without what a debugger reads a test's program is linked in two thirds of the time.
 TESTFLAGS ?= -vet=off -ldflags=-w -timeout 30m
 # The race detector stays out of SQLite, which is C translated to Go: it takes most of the time there, and watches nothing of
