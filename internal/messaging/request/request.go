@@ -176,7 +176,8 @@ func (s *Service) Serves(app, subject string) error {
 	if err := topic.CheckName("subject", subject); err != nil {
 		return err
 	}
-	served, err := false, error(nil)
+	var served bool
+	var err error
 	if s.bus.Alone(app) {
 		served = len(s.pool(app).serving(subject)) > 0
 	} else {

@@ -20,7 +20,7 @@ const (
 	pollLeast  = 50 * time.Millisecond
 	pollMost   = time.Second
 	anewLeast  = time.Second      // a pass begins anew, to find rows that committed late and to try those whose mailbox was full
-	anewMost   = 30 * time.Second //
+	anewMost   = 30 * time.Second
 	shareOfOld = 10               // reading rows whose mailbox is full again takes at most one part in so many of the time
 	lagEvery   = 2 * time.Second
 	restEvery  = 15 * time.Second // where no row waits but those that others have locked
