@@ -86,7 +86,7 @@ type Emitter interface {
 // Entry is a publish, a put, a deletion or a message; an entry that is none of these goes to quarantine.
 type Entry struct {
 	From string // place of the entry at the source, such as a stream, a row or a position; for people
-	// Stream is what the entry belongs to, of which only the first invalid entry is logged. Empty: From.
+	// Stream is what the entry belongs to. Only the first invalid entry of a stream is logged. Empty: From.
 	Stream string
 	// ID is the id of a publish whose body has none, so that a repeat is a duplicate.
 	ID string

@@ -19,9 +19,9 @@ const (
 	emitWithin = 10 * time.Second // a transaction stays open while its rows are stored here, which delays ALTER TABLE, and all that waits behind it
 	pollLeast  = 50 * time.Millisecond
 	pollMost   = time.Second
-	anewLeast  = time.Second      // a pass begins anew, to find rows that committed late and to try those whose mailbox was full
+	anewLeast  = time.Second // a pass begins anew, to find rows that committed late and to try those whose mailbox was full
 	anewMost   = 30 * time.Second
-	shareOfOld = 10               // reading rows whose mailbox is full again takes at most one part in so many of the time
+	shareOfOld = 10 // reading rows whose mailbox is full again takes at most one part in so many of the time
 	lagEvery   = 2 * time.Second
 	restEvery  = 15 * time.Second // where no row waits but those that others have locked
 	shareOfLag = 20               // counting rows takes at most one part in so many of the time
@@ -220,7 +220,7 @@ func (f *feed) begin(ctx context.Context, to source.Emitter) error {
 
 var errNoID = errors.New("a row's id is NULL or a BLOB, so it cannot be told from others: correct it or delete the row")
 
-// rows reads a page of rows. last is the last one; nil: there is none. passed reports that others have locked some of them.
+// rows reads a page of rows. last is the last one; nil: there is none. passed reports that others have locked rows of the page.
 func (f *feed) rows(ctx context.Context) (rows []row, last *key, more, passed bool, err error) {
 	sql, args := f.table.sel(f.pass.after, f.most)
 	var keys []key

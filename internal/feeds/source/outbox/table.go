@@ -181,7 +181,7 @@ func (t *table) place() []string {
 	return []string{t.dialect.text("o.id"), "''"}
 }
 
-// content is the column with what is to be sent.
+// content is the column of the message.
 func (t *table) content() string {
 	if t.foreign {
 		return "payload"
