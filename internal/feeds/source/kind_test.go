@@ -188,12 +188,12 @@ func TestAKindEmitsPublishesPutsAndDeletionsBehindItsCheckpoint(t *testing.T) {
 		if i, _ := s.Get("shop", "journal"); i.State != source.Failing || j.confirmed != 1 {
 			t.Errorf("while nothing can be stored the source is %s, and %d entries are confirmed", i.State, j.confirmed)
 		}
-		to.mu.Lock()
-		to.down = nil
-		to.mu.Unlock()
 		if lines := strings.Count(log.String(), "msg=reading"); lines != 0 {
 			t.Errorf("the log has said %d times that a source is read which is not", lines)
 		}
+		to.mu.Lock()
+		to.down = nil
+		to.mu.Unlock()
 		time.Sleep(31 * time.Second)
 		synctest.Wait()
 		if lines := strings.Count(log.String(), "msg=reading"); lines != 1 {

@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/sending/dispatch"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 // outbox is a sender that records what it sends.
@@ -170,7 +171,7 @@ func TestACampaignIsMadeSentAndReported(t *testing.T) {
 	if b := string(w.get(at + "/deliveries?outcome=accepted").body); !strings.Contains(b, "channel webhook cannot take messages back") {
 		t.Errorf("why it was not taken back: %s", b)
 	}
-	w.delete(at).want(http.StatusNoContent)
+	eventually.True(t, "a campaign being deleted once it is wound up", func() bool { return w.delete(at).status == http.StatusNoContent })
 	w.get(at).problem(http.StatusNotFound, "not-found", "")
 }
 
