@@ -1,7 +1,6 @@
 package blackbox
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,12 +10,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
 
 	"godwit.dev/godwit/internal/testkit/freeport"
+	"godwit.dev/godwit/internal/testkit/logbuffer"
 )
 
 // Server is a server process that a test started. It is killed when the test ends.
@@ -31,7 +30,7 @@ type Server struct {
 	env  []string
 	cmd  *exec.Cmd
 	done chan struct{} // closed when the process has ended
-	log  *logBuffer
+	log  *logbuffer.Buffer
 }
 
 // Option changes how a server is started.
@@ -69,7 +68,7 @@ func Start(t testing.TB, opts ...Option) *Server {
 // build takes long.
 func New(t testing.TB, opts ...Option) *Server {
 	t.Helper()
-	s := &Server{t: t, HTTP: Free(t), GRPC: Free(t), log: &logBuffer{}}
+	s := &Server{t: t, HTTP: Free(t), GRPC: Free(t), log: &logbuffer.Buffer{}}
 	for _, o := range opts {
 		o(s)
 	}
@@ -97,7 +96,7 @@ func Free(t testing.TB) string {
 // At returns a server that this package has not started, such as one behind a balancer. Only its API can be used.
 func At(t testing.TB, httpAddr, grpcAddr string) *Server {
 	t.Helper()
-	return &Server{t: t, HTTP: httpAddr, GRPC: grpcAddr, log: &logBuffer{}}
+	return &Server{t: t, HTTP: httpAddr, GRPC: grpcAddr, log: &logbuffer.Buffer{}}
 }
 
 func (s *Server) cleanup() {
@@ -248,22 +247,4 @@ func (s *Server) Run(args ...string) (string, error) {
 	cmd.Env = append(os.Environ(), s.env...)
 	out, err := cmd.CombinedOutput()
 	return string(out), err
-}
-
-// logBuffer keeps what a process printed.
-type logBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/notify/delivery"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/testkit/logbuffer"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -165,7 +166,7 @@ func TestAKindEmitsPublishesPutsAndDeletionsBehindItsCheckpoint(t *testing.T) {
 		j := &journal{entries: []source.Entry{
 			publish("old"), publish("a"), publish("b"), put(8), publish("c"), put(1), {Delete: &gate}, put(-1), {Wrong: errors.New("is torn")},
 		}, confirmed: 1}
-		to, log, kept := &sinkhole{down: errors.New("the disk is away")}, &strings.Builder{}, stored{map[setting.Place]source.Source{}}
+		to, log, kept := &sinkhole{down: errors.New("the disk is away")}, &logbuffer.Buffer{}, stored{map[setting.Place]source.Source{}}
 		s, err := source.New(t.Context(), source.Config{
 			Store: kept, Records: sourcetest.NewRecords(), Publisher: to, Objects: to, Kinds: map[string]source.Kind{"journal": j}, Log: slog.New(slog.NewTextHandler(log, nil)),
 		})

@@ -2,7 +2,6 @@
 package gatetest
 
 import (
-	"bytes"
 	"context"
 	"crypto/tls"
 	"errors"
@@ -31,6 +30,7 @@ import (
 	"godwit.dev/godwit/internal/objects/signal"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
+	"godwit.dev/godwit/internal/testkit/logbuffer"
 )
 
 // App is the app of the suite. Its clients need no token; a token that a client sends is checked.
@@ -96,27 +96,13 @@ func StartOn(t testing.TB, driver string, mount func(s *Server)) *Server {
 
 // shownIfFailed returns a buffer for log lines, and prints it if the test fails: after the test nothing may be logged any more.
 func shownIfFailed(t testing.TB) io.Writer {
-	kept := &lines{}
+	kept := &logbuffer.Buffer{}
 	t.Cleanup(func() {
-		kept.mu.Lock()
-		defer kept.mu.Unlock()
 		if t.Failed() {
-			t.Logf("the server's log:\n%s", kept.text.Bytes())
+			t.Logf("the server's log:\n%s", kept)
 		}
 	})
 	return kept
-}
-
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-// Write implements io.Writer.
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
 }
 
 func start(t testing.TB, driver string, mount func(s *Server), s *Server) *Server {

@@ -1,14 +1,12 @@
 package bus_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -17,32 +15,15 @@ import (
 	"godwit.dev/godwit/internal/server/certs"
 	"godwit.dev/godwit/internal/server/certs/certstest"
 	"godwit.dev/godwit/internal/testkit/eventually"
+	"godwit.dev/godwit/internal/testkit/logbuffer"
 )
 
 const secret = "a secret of sixteen and more"
 
-// logged is a log that a test can read.
-type logged struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *logged) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *logged) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
-}
-
 // node starts a bus that connects to the buses at the given addresses.
-func node(t *testing.T, name string, change func(*bus.Cluster), peers ...string) (*bus.Bus, *logged) {
+func node(t *testing.T, name string, change func(*bus.Cluster), peers ...string) (*bus.Bus, *logbuffer.Buffer) {
 	t.Helper()
-	log := &logged{}
+	log := &logbuffer.Buffer{}
 	c := &bus.Cluster{Node: name, Addr: "127.0.0.1:0", Peers: peers, Secret: secret}
 	if change != nil {
 		change(c)
@@ -227,7 +208,7 @@ func TestNodeWithAnotherSecretIsRefused(t *testing.T) {
 
 func TestNodesShowEachOtherCertificates(t *testing.T) {
 	ca, later := certstest.NewAuthority(t), time.Now().Add(time.Hour)
-	var its logged // errors about the node's own certificate
+	var its logbuffer.Buffer // errors about the node's own certificate
 	with := func(ca *certstest.Authority, ends time.Time) func(*bus.Cluster) {
 		cert, key, authorities := ca.Node(t, ends)
 		files, err := certs.LoadMutual(cert, key, authorities, slog.New(slog.NewTextHandler(&its, nil)))

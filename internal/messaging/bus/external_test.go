@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/bus/natstest"
 	"godwit.dev/godwit/internal/messaging/topic"
 	"godwit.dev/godwit/internal/testkit/eventually"
+	"godwit.dev/godwit/internal/testkit/logbuffer"
 )
 
 // elsewhere starts a NATS server on a port, or any port for -1.
@@ -214,7 +215,7 @@ func TestNATSClientsComeToNoExternalNATSThroughTheServer(t *testing.T) {
 }
 
 func TestNATSThatRefusesWhatNodesSayIsTold(t *testing.T) {
-	n, file, log := natstest.Guard(t, false), filepath.Join(t.TempDir(), "nats.creds"), &logged{}
+	n, file, log := natstest.Guard(t, false), filepath.Join(t.TempDir(), "nats.creds"), &logbuffer.Buffer{}
 	seed := natstest.Credentials(t, file, n.Account, "godwit.>", "_INBOX.>")
 	b, err := bus.Start(t.Context(), bus.Config{
 		External: bus.External{URL: "nats://" + n.Addr, Credentials: file, Nodes: "x"}, Log: slog.New(slog.NewTextHandler(log, nil)),

@@ -1,14 +1,12 @@
 package httpapi_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -29,6 +27,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitetest"
 	"godwit.dev/godwit/internal/testkit/apispec"
+	"godwit.dev/godwit/internal/testkit/logbuffer"
 )
 
 // world is a running API over an in-memory mailbox and real access control. It has the apps shop and other.
@@ -44,28 +43,11 @@ type world struct {
 	presence  *presence
 	events    *events
 	draining  chan struct{}
-	log       *lockedBuffer
+	log       *logbuffer.Buffer
 	reactor   *reactor.Reactor // of directly
 	cfg       setup
 	key       string            // key of app shop with role admin, which do uses
 	keys      map[string]string // keys of app shop by role; "other" is that of app other
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (l *lockedBuffer) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.Write(p)
-}
-
-func (l *lockedBuffer) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.b.String()
 }
 
 // newWorld starts an API; change alters its configuration first.
@@ -73,7 +55,7 @@ func newWorld(t testing.TB, change ...func(*setup)) *world {
 	t.Helper()
 	w := &world{
 		t: t, mailbox: newMemory(), presence: &presence{sessions: map[[2]string][]session.Info{}}, events: newEvents(),
-		draining: make(chan struct{}), log: new(lockedBuffer), keys: map[string]string{},
+		draining: make(chan struct{}), log: new(logbuffer.Buffer), keys: map[string]string{},
 	}
 	log := slog.New(slog.NewTextHandler(w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	store := w.openAccess(log)

@@ -27,7 +27,7 @@ func (s stuck) Emit(ctx context.Context, entries []source.Entry) ([]source.Outco
 // reader starts another reader of the table, which has read its first page and stores nothing of it until the returned function ends it.
 func (w *world) reader() (end func()) {
 	w.Helper()
-	f, err := outbox.Kinds(func(string) bool { return false })[w.kind].Open(w.Context(), source.Target{App: "shop", Name: w.kind, Values: maps.Clone(w.values), Private: true})
+	f, err := outbox.Kinds(func(string) bool { return false })[w.Name].Open(w.Context(), source.Target{App: "shop", Name: w.Name, Values: maps.Clone(w.Values), Private: true})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -50,18 +50,16 @@ func TestRowsThatAFormerReaderStillHoldsAreNotOvertaken(t *testing.T) {
 		}
 		w.insert(bodies...)
 		end := w.reader()
-		w.start(true)
+		w.Start(true)
 		if !eventually.Holds(func() bool {
-			w.kept.mu.Lock()
-			defer w.kept.mu.Unlock()
-			return len(w.kept.got) > 0 || strings.Contains(w.info().Detail, "another reader of the table")
+			return len(w.Came()) > 0 || strings.Contains(w.Info().Detail, "another reader of the table")
 		}) {
-			w.Errorf("nothing came, and the source does not wait: %+v", w.info())
+			w.Errorf("nothing came, and the source does not wait: %+v", w.Info())
 		}
 		end()
-		w.gets(want...)
+		w.Gets(want...)
 		w.rows("0", "SELECT COUNT(*) FROM godwit_outbox")
-		w.becomes(source.Running, "")
+		w.Becomes(source.Running, "")
 	})
 }
 
@@ -69,29 +67,29 @@ func TestRowsAreFinishedBesideAnOpenTransaction(t *testing.T) {
 	each(t, func(w *world) {
 		w.insert(`{"to":"ann","title":"1"}`, `{"to":"ann","title":"2"}`, `{"to":"ann","title":"3"}`)
 		commit := w.db.begin(w.T, `INSERT INTO godwit_outbox (body) VALUES ('{"to":"ann","title":"late"}')`)
-		w.start(true)
-		w.gets("ann 1", "ann 2", "ann 3")
+		w.Start(true)
+		w.Gets("ann 1", "ann 2", "ann 3")
 		w.rows("0", "SELECT COUNT(*) FROM godwit_outbox")
-		if i := w.info(); i.Error != "" {
+		if i := w.Info(); i.Error != "" {
 			w.Errorf("the source says %q", i.Error)
 		}
 		commit()
-		w.gets("ann late")
+		w.Gets("ann late")
 	})
 }
 
 func TestATransactionThatCommitsBetweenTwoPagesIsReadFromItsFirstRow(t *testing.T) {
 	each(t, func(w *world) {
-		w.kept.fill("full", true)
+		w.Fill("full", true)
 		commit := w.db.begin(w.T, `INSERT INTO godwit_outbox (id, body) VALUES (2, '{"to":"ann","title":"first"}'), (100, '{"to":"ann","title":"last"}')`)
 		rows, want := []string{`(1, '{"to":"full","title":"waits"}')`}, []string(nil)
 		for i := range 19 { // a first page, whose numbers lie between those two
 			rows, want = append(rows, fmt.Sprintf(`(%d, '{"to":"bob","title":"%d"}')`, i+3, i)), append(want, fmt.Sprintf("bob %d", i))
 		}
 		w.db.exec(w.T, "INSERT INTO godwit_outbox (id, body) VALUES "+strings.Join(rows, ", "))
-		w.kept.once = commit
-		w.start(true)
-		w.gets(append(want, "ann first", "ann last")...)
+		w.Once(commit)
+		w.Start(true)
+		w.Gets(append(want, "ann first", "ann last")...)
 	})
 }
 
@@ -110,8 +108,8 @@ func TestRowsAreFinishedByTheIndexOfTheirIDs(t *testing.T) {
 			w := newWorld(t, outbox.MySQL)
 			w.db.exec(t, "CREATE OR REPLACE TABLE godwit_outbox (body json, created_at timestamp(6) DEFAULT CURRENT_TIMESTAMP(6), id "+id+")")
 			w.db.exec(t, `INSERT INTO godwit_outbox (id, body, created_at) VALUES ('1', '{"to":"ann","title":"1"}', '2026-01-01 10:00:00'), ('2', '{"to":"ann","title":"2"}', '2026-01-01 10:00:01')`)
-			w.start(true)
-			w.gets("ann 1", "ann 2")
+			w.Start(true)
+			w.Gets("ann 1", "ann 2")
 			w.rows("0", "SELECT COUNT(*) FROM godwit_outbox")
 		})
 	}

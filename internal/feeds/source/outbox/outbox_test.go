@@ -9,28 +9,29 @@ import (
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/feeds/source/outbox"
+	"godwit.dev/godwit/internal/feeds/source/sourcetest"
 )
 
 func TestRowsAreStoredInOrderAndDeleted(t *testing.T) {
 	each(t, func(w *world) {
 		w.insert(`{"to":"ann","title":"before"}`)
-		w.start(true)
-		w.gets("ann before")
-		w.becomes(source.Running, "")
+		w.Start(true)
+		w.Gets("ann before")
+		w.Becomes(source.Running, "")
 		w.insert(`{"to":"ann","title":"1"}`, `{"to":"bob","title":"2"}`, `{"put":{"group":"gates","object":"a","payload":"open"}}`, `{"to":"ann","title":"3"}`)
-		w.gets("ann 1", "bob 2", `gates/a "open"`, "ann 3")
+		w.Gets("ann 1", "bob 2", `gates/a "open"`, "ann 3")
 		w.rows("0", "SELECT COUNT(*) FROM godwit_outbox")
 	})
 }
 
 func TestAnInvalidRowGoesToQuarantineAlone(t *testing.T) {
 	each(t, func(w *world) {
-		w.start(true)
+		w.Start(true)
 		long := `{"to":"ann","title":"` + strings.Repeat("x", 256<<10) + `"}`
 		w.insert(`{"to":"ann","title":"1"}`, `{"title":"nobody"}`, `[]`, long, `{"to":"ann","title":"2"}`)
-		w.gets("ann 1", "ann 2")
+		w.Gets("ann 1", "ann 2")
 		w.rows("0", "SELECT COUNT(*) FROM godwit_outbox")
-		list, err := w.records.Quarantine(w.Context(), setting.Place{App: "shop", Name: w.kind}, 0, 10)
+		list, err := w.Records.Quarantine(w.Context(), setting.Place{App: "shop", Name: w.Name}, 0, 10)
 		if err != nil || len(list) < 2 || string(list[0].Text) != `{"title":"nobody"}` || !strings.Contains(list[len(list)-1].Why, "more than 262144 bytes") || len(list[len(list)-1].Text) != source.MaxSetAsideText {
 			w.Errorf("in quarantine are %d: %.300v, %v", len(list), list, err)
 		}
@@ -39,64 +40,64 @@ func TestAnInvalidRowGoesToQuarantineAlone(t *testing.T) {
 
 func TestARowWhoseMailboxIsFullStaysAndBlocksNoOther(t *testing.T) {
 	each(t, func(w *world) {
-		w.kept.fill("full", true)
+		w.Fill("full", true)
 		var many []string
 		for i := range 700 { // more than a page
 			many = append(many, fmt.Sprintf(`{"to":"full","title":"%d"}`, i))
 		}
 		w.insert(many...)
 		w.insert(`{"to":"ann","title":"1"}`)
-		w.start(true)
-		w.gets("ann 1")
-		w.becomes(source.Running, "700 rows wait")
+		w.Start(true)
+		w.Gets("ann 1")
+		w.Becomes(source.Running, "700 rows wait")
 		w.insert(`{"to":"ann","title":"2"}`)
-		w.gets("ann 2")
+		w.Gets("ann 2")
 		w.rows("700", "SELECT COUNT(*) FROM godwit_outbox")
-		if l := w.info().Lag; l == nil || l.Entries < 700 || l.Time <= 0 || l.Time.Hours() > 1 {
+		if l := w.Info().Lag; l == nil || l.Entries < 700 || l.Time <= 0 || l.Time.Hours() > 1 {
 			w.Errorf("the lag is %+v", l)
 		}
-		w.kept.fill("full", false)
+		w.Fill("full", false)
 		w.rows("0", "SELECT COUNT(*) FROM godwit_outbox")
-		w.becomes(source.Running, "")
+		w.Becomes(source.Running, "")
 	})
 }
 
 func TestARowThatCommitsLateIsFound(t *testing.T) {
 	each(t, func(w *world) {
-		w.start(true)
+		w.Start(true)
 		commit := w.db.begin(w.T, `INSERT INTO godwit_outbox (body) VALUES ('{"to":"ann","title":"late"}')`)
 		w.insert(`{"to":"ann","title":"first"}`)
-		w.gets("ann first")
+		w.Gets("ann first")
 		commit()
-		w.gets("ann late")
+		w.Gets("ann late")
 	})
 }
 
 func TestARowIsADuplicateWhenItIsReadAgain(t *testing.T) {
 	each(t, func(w *world) {
-		w.start(true)
+		w.Start(true)
 		const copies = "INSERT INTO godwit_outbox (id, body, created_at) VALUES (7, '{\"to\":\"ann\",\"title\":\"once\"}', '2026-01-02 03:04:05')"
 		w.db.exec(w.T, copies)
-		w.gets("ann once")
+		w.Gets("ann once")
 		w.rows("0", "SELECT COUNT(*) FROM godwit_outbox")
 		w.db.exec(w.T, copies)
 		w.rows("0", "SELECT COUNT(*) FROM godwit_outbox")
 		w.db.exec(w.T, strings.Replace(copies, "03:04:05", "03:04:06", 1)) // the number alone is the same
-		w.gets("ann once")
+		w.Gets("ann once")
 	})
 }
 
 func TestRowsAreMarkedInstead(t *testing.T) {
 	each(t, func(w *world) {
 		w.db.exec(w.T, "ALTER TABLE godwit_outbox ADD done_at TIMESTAMP NULL")
-		setting.Put(w.values, outbox.FieldMark, true)
+		setting.Put(w.Values, outbox.FieldMark, true)
 		w.insert(`{"to":"ann","title":"1"}`)
-		w.start(true)
-		w.gets("ann 1")
-		w.becomes(source.Running, "no index has those that wait")
+		w.Start(true)
+		w.Gets("ann 1")
+		w.Becomes(source.Running, "no index has those that wait")
 		w.rows("1", "SELECT COUNT(*) FROM godwit_outbox WHERE done_at IS NOT NULL")
 		w.insert(`{"to":"ann","title":"2"}`)
-		w.gets("ann 2")
+		w.Gets("ann 2")
 	})
 }
 
@@ -107,11 +108,11 @@ func TestDebeziumsColumnsAreReadAsTheyAre(t *testing.T) {
 		}
 		const row = " (id, aggregatetype, aggregateid, type, payload, created_at) VALUES "
 		w.db.exec(w.T, "INSERT INTO outboxevent"+row+`('ffff', 'order', 'ann', 'OrderCreated', '{"total":3}', '2026-01-01 10:00:00'), ('aaaa', 'order', 'ann', 'OrderPaid', NULL, '2026-01-01 10:00:01')`)
-		setting.Put(w.values, outbox.FieldTable, "outboxevent")
-		w.start(true)
-		w.gets(`ann  {"aggregatetype":"order","payload":{"total":3},"type":"OrderCreated"}`, `ann  {"aggregatetype":"order","payload":null,"type":"OrderPaid"}`)
-		if w.kept.ids["ffff"] != 1 || w.kept.ids["aaaa"] != 1 {
-			w.Errorf("the notifications' ids are %v", w.kept.ids)
+		setting.Put(w.Values, outbox.FieldTable, "outboxevent")
+		w.Start(true)
+		w.Gets(`ann  {"aggregatetype":"order","payload":{"total":3},"type":"OrderCreated"}`, `ann  {"aggregatetype":"order","payload":null,"type":"OrderPaid"}`)
+		if w.IDs()["ffff"] != 1 || w.IDs()["aaaa"] != 1 {
+			w.Errorf("the notifications' ids are %v", w.IDs())
 		}
 	})
 }
@@ -120,18 +121,18 @@ func TestDebeziumsRowsMayBeVersionsOfObjects(t *testing.T) {
 	each(t, func(w *world) {
 		w.db.exec(w.T, "CREATE TABLE states (id char(36) NOT NULL PRIMARY KEY, aggregatetype varchar(255), aggregateid varchar(255), type varchar(255), payload varchar(4000), created_at timestamp DEFAULT CURRENT_TIMESTAMP)")
 		w.db.exec(w.T, `INSERT INTO states (id, aggregatetype, aggregateid, type, payload) VALUES ('1', 'gates', 'a', 'Opened', 'open'), ('2', 'gates', 'b', 'Closed', '')`)
-		setting.Put(w.values, outbox.FieldTable, "states")
-		setting.Put(w.values, outbox.FieldObjects, true)
-		w.start(true)
-		w.gets(`gates/a "open"`, "gates/b is unknown")
+		setting.Put(w.Values, outbox.FieldTable, "states")
+		setting.Put(w.Values, outbox.FieldObjects, true)
+		w.Start(true)
+		w.Gets(`gates/a "open"`, "gates/b is unknown")
 	})
 }
 
 func TestATableThatCannotBeReadIsNamed(t *testing.T) {
 	each(t, func(w *world) {
-		setting.Put(w.values, outbox.FieldTable, "nowhere")
-		w.start(true)
-		w.becomes(source.Failing, "read the table nowhere, which godwit source schema prints")
+		setting.Put(w.Values, outbox.FieldTable, "nowhere")
+		w.Start(true)
+		w.Becomes(source.Failing, "read the table nowhere, which godwit source schema prints")
 	})
 }
 
@@ -141,9 +142,9 @@ var refusals = map[string]string{outbox.PostgreSQL: "address is not public", out
 func TestPrivatePlacesNeedTheOwnerOfTheDataFolder(t *testing.T) {
 	each(t, func(w *world) {
 		w.insert(`{"to":"ann","title":"1"}`)
-		w.start(false)
-		w.becomes(source.Failing, refusals[w.kind])
-		w.gets()
+		w.Start(false)
+		w.Becomes(source.Failing, refusals[w.Name])
+		w.Gets()
 	})
 }
 
@@ -151,8 +152,8 @@ func TestGodwitsOwnFilesAreNoOutbox(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, outbox.SQLite)
 	w.ours = true
-	w.start(true)
-	w.becomes(source.Failing, "data folder")
+	w.Start(true)
+	w.Becomes(source.Failing, "data folder")
 }
 
 func TestTwoSourcesOfOneTableAreRefused(t *testing.T) {
@@ -179,7 +180,7 @@ func TestTwoSourcesOfOneTableAreRefused(t *testing.T) {
 		setting.Put(w, field, c.other)
 		setting.Put(w, outbox.FieldTable, c.table)
 		for _, app := range []string{"one", "two"} {
-			s, err := source.New(t.Context(), source.Config{Store: &settings{one: &source.Source{App: "one", Name: "first", Kind: c.kind, Values: v}}, Kinds: map[string]source.Kind{c.kind: k}, Log: slog.New(slog.DiscardHandler)})
+			s, err := source.New(t.Context(), source.Config{Store: &sourcetest.Settings{One: &source.Source{App: "one", Name: "first", Kind: c.kind, Values: v}}, Kinds: map[string]source.Kind{c.kind: k}, Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -39,7 +39,7 @@ var shapes = []struct{ kind, ddl, says string }{
 func TestTablesAreCheckedBeforeTheyAreRead(t *testing.T) {
 	each(t, func(w *world) {
 		for _, s := range shapes {
-			if s.kind != "" && s.kind != w.kind {
+			if s.kind != "" && s.kind != w.Name {
 				continue
 			}
 			for _, ddl := range strings.Split("CREATE "+s.ddl, ";") {
@@ -58,15 +58,15 @@ func TestTablesAreCheckedBeforeTheyAreRead(t *testing.T) {
 func TestNothingIsSentIfRowsCannotBeDeleted(t *testing.T) {
 	each(t, func(w *world) {
 		var says string
-		switch w.kind {
+		switch w.Name {
 		case outbox.PostgreSQL:
 			w.db.exec(w.T, "DROP ROLE IF EXISTS reader; CREATE ROLE reader LOGIN; GRANT SELECT, UPDATE ON godwit_outbox TO reader")
-			setting.Put(w.values, outbox.FieldURL, strings.Replace(w.values.Text(outbox.FieldURL), "user=postgres", "user=reader", 1))
+			setting.Put(w.Values, outbox.FieldURL, strings.Replace(w.Values.Text(outbox.FieldURL), "user=postgres", "user=reader", 1))
 			says = "permission denied for table godwit_outbox (42501)"
 		case outbox.MySQL:
 			w.db.exec(w.T, "CREATE OR REPLACE USER reader; GRANT SELECT, UPDATE ON godwit_outbox TO reader")
-			setting.Put(w.values, outbox.FieldURL, strings.Replace(w.values.Text(outbox.FieldURL), mariaserver.User+"@", "reader@", 1))
-			setting.Put(w.values, outbox.FieldPassword, "")
+			setting.Put(w.Values, outbox.FieldURL, strings.Replace(w.Values.Text(outbox.FieldURL), mariaserver.User+"@", "reader@", 1))
+			setting.Put(w.Values, outbox.FieldPassword, "")
 			says = "DELETE command denied to user"
 		default:
 			w.db.exec(w.T, "CREATE TRIGGER t BEFORE DELETE ON godwit_outbox BEGIN SELECT RAISE(ABORT, 'rows stay'); END")
@@ -86,9 +86,9 @@ func TestRowsThatATriggerKeepsAreReported(t *testing.T) {
 	w := newWorld(t, outbox.PostgreSQL)
 	w.db.exec(t, "CREATE FUNCTION keep() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'; CREATE TRIGGER keep BEFORE DELETE ON godwit_outbox FOR EACH ROW EXECUTE FUNCTION keep()")
 	w.insert(`{"to":"ann","title":"1"}`)
-	w.start(true)
-	w.becomes(source.Failing, "look for a policy, rule or trigger")
-	w.gets("ann 1")
+	w.Start(true)
+	w.Becomes(source.Failing, "look for a policy, rule or trigger")
+	w.Gets("ann 1")
 }
 
 func TestRowsThatOthersHaveLockedWaitAndAreCounted(t *testing.T) {
@@ -96,13 +96,13 @@ func TestRowsThatOthersHaveLockedWaitAndAreCounted(t *testing.T) {
 		w.insert(`{"to":"ann","title":"1"}`)
 		commit := w.db.begin(w.T, "SELECT id FROM godwit_outbox WHERE id = 1 FOR UPDATE")
 		w.insert(`{"to":"bob","title":"2"}`)
-		w.start(true)
-		w.gets("bob 2")
-		if !eventually.Holds(func() bool { l := w.info().Lag; return l != nil && l.Entries == 1 && l.Time > 0 }) {
-			w.Errorf("the lag is %+v", w.info().Lag)
+		w.Start(true)
+		w.Gets("bob 2")
+		if !eventually.Holds(func() bool { l := w.Info().Lag; return l != nil && l.Entries == 1 && l.Time > 0 }) {
+			w.Errorf("the lag is %+v", w.Info().Lag)
 		}
 		commit()
-		w.gets("ann 1")
+		w.Gets("ann 1")
 	})
 }
 
@@ -116,8 +116,8 @@ func TestLongBodiesAreReadInParts(t *testing.T) {
 		}
 		w.insert(bodies[:50]...)
 		w.insert(bodies[50:]...)
-		w.start(true)
-		w.gets(want...)
+		w.Start(true)
+		w.Gets(want...)
 		w.rows("0", "SELECT COUNT(*) FROM godwit_outbox")
 	})
 }
@@ -126,12 +126,12 @@ func TestARowThatTookTheNumberOfAnotherIsNotDeletedWithIt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, outbox.SQLite)
 	w.insert(`{"to":"ann","title":"1"}`)
-	w.kept.once = func() {
+	w.Once(func() {
 		w.db.exec(t, "DELETE FROM godwit_outbox")
 		w.db.exec(t, `INSERT INTO godwit_outbox (id, body, created_at) VALUES (1, '{"to":"ann","title":"2"}', '2026-01-02')`)
-	}
-	w.start(true)
-	w.gets("ann 1", "ann 2")
+	})
+	w.Start(true)
+	w.Gets("ann 1", "ann 2")
 }
 
 func TestAFileThatTakesAnothersPlaceIsRead(t *testing.T) {
@@ -139,17 +139,17 @@ func TestAFileThatTakesAnothersPlaceIsRead(t *testing.T) {
 	w := newWorld(t, outbox.SQLite)
 	w.db.exec(t, "PRAGMA journal_mode = DELETE") // a write-ahead log that is left would be taken for the other file's
 	w.insert(`{"to":"ann","title":"1"}`)
-	w.start(true)
-	w.gets("ann 1")
+	w.Start(true)
+	w.Gets("ann 1")
 	w.rows("0", "SELECT COUNT(*) FROM godwit_outbox")
-	path := w.values.Text(outbox.FieldPath)
+	path := w.Values.Text(outbox.FieldPath)
 	other := liteDB{filepath.Join(t.TempDir(), "other.db")}
 	w.db.exec(t, "VACUUM INTO '"+other.path+"'")
 	other.exec(t, `INSERT INTO godwit_outbox (body) VALUES ('{"to":"ann","title":"2"}')`)
 	if err := os.Rename(other.path, path); err != nil {
 		t.Fatal(err)
 	}
-	w.gets("ann 2")
+	w.Gets("ann 2")
 }
 
 func TestABodyWithANULIsNotCut(t *testing.T) {
@@ -157,9 +157,9 @@ func TestABodyWithANULIsNotCut(t *testing.T) {
 	w := newWorld(t, outbox.SQLite)
 	w.db.exec(t, `INSERT INTO godwit_outbox (body) VALUES ('{"to":"ann","title":"1"}' || char(0) || 'x')`)
 	w.insert(`{"to":"ann","title":"2"}`)
-	w.start(true)
-	w.gets("ann 2")
-	list, err := w.records.Quarantine(t.Context(), setting.Place{App: "shop", Name: w.kind}, 0, 10)
+	w.Start(true)
+	w.Gets("ann 2")
+	list, err := w.Records.Quarantine(t.Context(), setting.Place{App: "shop", Name: w.Name}, 0, 10)
 	if err != nil || len(list) != 1 || !strings.HasSuffix(string(list[0].Text), "\x00x") {
 		t.Errorf("in quarantine are %v, %v", list, err)
 	}
@@ -170,51 +170,51 @@ func TestRowsWithoutAnIDStopTheSource(t *testing.T) {
 	w := newWorld(t, outbox.SQLite)
 	w.db.exec(t, "CREATE TABLE named (id TEXT PRIMARY KEY, body TEXT)")
 	w.db.exec(t, `INSERT INTO named VALUES (x'01', '{"to":"ann","title":"1"}')`)
-	setting.Put(w.values, outbox.FieldTable, "named")
-	w.start(true)
-	w.becomes(source.Failing, "id is NULL or a BLOB")
+	setting.Put(w.Values, outbox.FieldTable, "named")
+	w.Start(true)
+	w.Becomes(source.Failing, "id is NULL or a BLOB")
 	w.db.exec(t, "UPDATE named SET id = 'one'")
-	w.gets("ann 1")
+	w.Gets("ann 1")
 }
 
 func TestAPasswordMayChange(t *testing.T) {
 	t.Parallel()
 	w := newWorldOn(t, outbox.MySQL, mariatest.Start(t))
-	w.start(true)
+	w.Start(true)
 	w.insert(`{"to":"ann","title":"1"}`)
-	w.gets("ann 1")
+	w.Gets("ann 1")
 	if err := w.maria.Do("ALTER USER godwit IDENTIFIED BY 'closesesame'"); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.maria.Restart(); err != nil {
 		t.Fatal(err)
 	}
-	w.becomes(source.Failing, "Access denied for user")
-	if said := w.info().Error; strings.Contains(said, "sesame") {
+	w.Becomes(source.Failing, "Access denied for user")
+	if said := w.Info().Error; strings.Contains(said, "sesame") {
 		t.Error(said)
 	}
 	w.insert(`{"to":"ann","title":"2"}`)
 	v := setting.Values{}
 	for _, field := range []string{outbox.FieldURL, outbox.FieldCA} {
-		setting.Put(v, field, w.values.Text(field))
+		setting.Put(v, field, w.Values.Text(field))
 	}
 	setting.Put(v, outbox.FieldPassword, "closesesame")
-	if _, _, err := w.service.Set(t.Context(), "shop", w.kind, source.Change{Values: v, Private: true}); err != nil {
+	if _, _, err := w.Service.Set(t.Context(), "shop", w.Name, source.Change{Values: v, Private: true}); err != nil {
 		t.Fatal(err)
 	}
-	w.gets("ann 2")
+	w.Gets("ann 2")
 }
 
 func TestAServerThatOthersVouchForIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, outbox.MySQL)
-	setting.Put(w.values, outbox.FieldCA, "")
-	setting.Put(w.values, outbox.FieldURL, w.maria.Of(w.name)+"?sslmode=verify-full")
+	setting.Put(w.Values, outbox.FieldCA, "")
+	setting.Put(w.Values, outbox.FieldURL, w.maria.Of(w.name)+"?sslmode=verify-full")
 	if err := w.opens("godwit_outbox"); err == nil || !strings.Contains(err.Error(), "certificate signed by unknown authority") {
 		t.Error(err)
 	}
 	for _, mode := range []string{"disable", "require"} {
-		setting.Put(w.values, outbox.FieldURL, w.maria.Of(w.name)+"?sslmode="+mode)
+		setting.Put(w.Values, outbox.FieldURL, w.maria.Of(w.name)+"?sslmode="+mode)
 		if err := w.opens("godwit_outbox"); (err == nil) != (mode == "require") { // the user must use TLS
 			t.Errorf("%s: %v", mode, err)
 		}

@@ -13,13 +13,13 @@ import (
 
 // examined returns what an examination with these fields finds, one a line.
 func (w *world) examined(fields ...any) string {
-	w.t.Helper()
+	w.Helper()
 	v := setting.Values{postgres.FieldURL: setting.JSON(w.pg.URL())}
 	for i := 0; i < len(fields); i += 2 {
 		v[fields[i].(string)] = setting.JSON(fields[i+1])
 	}
 	b := &strings.Builder{}
-	for _, c := range source.Examine(w.t.Context(), postgres.Kind{}, &source.Source{App: "shop", Name: "pg", Kind: postgres.Name, Values: v, Private: true}, false) {
+	for _, c := range source.Examine(w.Context(), postgres.Kind{}, &source.Source{App: "shop", Name: "pg", Kind: postgres.Name, Values: v, Private: true}, false) {
 		fmt.Fprintln(b, c.OK, c.Detail, "|", c.Hint)
 	}
 	return b.String()
@@ -27,7 +27,7 @@ func (w *world) examined(fields ...any) string {
 
 // finds waits until an examination has a line with all texts.
 func (w *world) finds(texts []string, fields ...any) {
-	w.t.Helper()
+	w.Helper()
 	found := ""
 	if !eventually.Holds(func() bool {
 		found = w.examined(fields...)
@@ -42,7 +42,7 @@ func (w *world) finds(texts []string, fields ...any) {
 		}
 		return false
 	}) {
-		w.t.Errorf("no line with %q in\n%s", texts, found)
+		w.Errorf("no line with %q in\n%s", texts, found)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestAnExaminationFindsWhatKeepsASourceFromItsLog(t *testing.T) {
 	gates, news := postgres.Table{Table: "gates", Group: "gates", Object: "id"}, postgres.Table{Table: "news", Recipient: "who"}
 	w.sql("CREATE TABLE gates (id text PRIMARY KEY, n int)", "CREATE TABLE news (who text)", "CREATE ROLE plain LOGIN")
 	w.set(tables(gates)...)
-	w.becomes(source.Running, "")
+	w.Becomes(source.Running, "")
 	w.finds([]string{"true the replication slot godwit_shop is read"}, tables(gates)...)
 	if all := w.examined(tables(gates)...); strings.Contains(all, "false") || strings.Count(all, "\n") != 6 {
 		t.Errorf("a source that works is examined as\n%s", all)
@@ -68,7 +68,7 @@ func TestAnExaminationFindsWhatKeepsASourceFromItsLog(t *testing.T) {
 
 	w.sql("SELECT pg_create_logical_replication_slot('theirs', 'test_decoding')")
 	w.finds([]string{"false", "theirs is of the plug-in test_decoding"}, postgres.FieldSlot, "theirs")
-	w.stop()
+	w.Stop()
 	w.finds([]string{"false the replication slot godwit_shop is inactive and keeps", "remove the source"})
 	w.sql("SELECT pg_drop_replication_slot('theirs')", "ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'", "SELECT pg_reload_conf()")
 	for range 3 { // the log ends a segment, and the checkpoint removes those that the slot may not keep

@@ -14,7 +14,7 @@ func TestMessagesOfCommittedTransactionsArePublishedOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.set()
-	w.becomes(source.Running, "")
+	w.Becomes(source.Running, "")
 	w.sql(
 		"BEGIN; "+emits(`{"to":"ann","title":"one"}`)+emits(`[{"to":"bob","title":"two","data":{"n":1}},{"topic":"rides.x","data":7}]`)+" COMMIT",
 		"BEGIN; "+emits(`{"to":"ann","title":"never"}`)+" ROLLBACK",
@@ -31,14 +31,14 @@ func TestMessagesOfCommittedTransactionsArePublishedOnce(t *testing.T) {
 	}
 	w.sql(emits(`{"delete":{"group":"gates","object":"g1"}}`))
 	w.object("g1", "")
-	i := w.info()
+	i := w.Info()
 	if i.Counts.Quarantined != 1 || i.Lag == nil || i.Finding != "log" {
 		t.Errorf("%+v", i)
 	}
 
-	w.stop() // what is committed meanwhile comes afterwards
+	w.Stop() // what is committed meanwhile comes afterwards
 	w.sql(emits(`{"to":"ann","title":"five"}`))
-	w.start()
+	w.Run()
 	w.gets("ann five ")
 }
 
@@ -46,32 +46,28 @@ func TestWhatCannotBeStoredStaysInTheLogAndComesAgainUnderItsId(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.set()
-	w.becomes(source.Running, "")
-	w.kept.mu.Lock()
-	w.kept.down = errors.New("the disk is away")
-	w.kept.mu.Unlock()
+	w.Becomes(source.Running, "")
+	w.Down(errors.New("the disk is away"))
 	w.sql(emits(`{"to":"ann","title":"one"}`))
-	w.becomes(source.Failing, "the disk is away")
-	w.stop() // as if it had been killed
-	w.kept.mu.Lock()
-	w.kept.down = nil
-	w.kept.mu.Unlock()
-	w.start()
+	w.Becomes(source.Failing, "the disk is away")
+	w.Stop() // as if it had been killed
+	w.Down(nil)
+	w.Run()
 	w.gets("ann one ")
 
 	// A server that forgot what it confirmed gets it again.
-	w.stop()
+	w.Stop()
 	w.sql(emits(`{"to":"ann","title":"two"}`))
 	w.sql("SELECT pg_copy_logical_replication_slot('godwit_shop', 'copy')")
-	w.start()
+	w.Run()
 	w.gets("ann two ")
-	w.stop()
+	w.Stop()
 	w.drops("godwit_shop")
 	w.sql("SELECT pg_copy_logical_replication_slot('copy', 'godwit_shop')", "SELECT pg_drop_replication_slot('copy')")
-	w.start()
+	w.Run()
 	w.sql(emits(`{"to":"ann","title":"three"}`))
 	w.gets("ann three ")
-	if n := w.kept.ids; len(n) != 3 || !repeated(n) {
+	if n := w.IDs(); len(n) != 3 || !repeated(n) {
 		t.Errorf("by id came %v, of which one should have come twice", n)
 	}
 }
@@ -89,13 +85,13 @@ func TestALargeTransactionIsReadInParts(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.set()
-	w.becomes(source.Running, "")
+	w.Becomes(source.Running, "")
 	const n = 20_000
 	w.sql(fmt.Sprintf(`DO $$ BEGIN FOR i IN 1..%d LOOP PERFORM pg_logical_emit_message(true, 'godwit.shop', '{"put":{"group":"gates","object":"g' || i %% 7 || '","payload":' || i || '}}'); END LOOP; END $$`, n))
 	for i := n - 6; i <= n; i++ {
 		w.object(fmt.Sprintf("g%d", i%7), fmt.Sprint(i))
 	}
-	if !eventually.Holds(func() bool { return w.info().Counts.Stored == n }) {
-		t.Errorf("%+v", w.info().Counts)
+	if !eventually.Holds(func() bool { return w.Info().Counts.Stored == n }) {
+		t.Errorf("%+v", w.Info().Counts)
 	}
 }

@@ -17,17 +17,17 @@ func TestChangesOfPartitionsAreThoseOfTheirTable(t *testing.T) {
 		`INSERT INTO "Odd.Place"."ga""te" VALUES ('old', 'shut')`)
 	table := map[string]any{"table": `"Odd.Place"."ga""te"`, "group": "gates", "object": "Größe 名", "payload": []string{"state"}}
 	w.set(postgres.FieldTables, []any{table}, postgres.FieldSnapshot, true)
-	w.becomes(source.Running, "")
+	w.Becomes(source.Running, "")
 	w.object("old", `{"state":"shut"}`)
 	w.sql(`INSERT INTO "Odd.Place"."ga""te" SELECT 'g' || i, i FROM generate_series(1, 4) i`)
 	for _, name := range []string{"1", "2", "3", "4"} {
 		w.object("g"+name, `{"state":"`+name+`"}`)
 	}
 
-	w.stop() // the publication of a build that told changes as those of partitions
+	w.Stop() // the publication of a build that told changes as those of partitions
 	w.sql(`ALTER PUBLICATION godwit_shop SET (publish_via_partition_root = false)`)
-	w.start()
-	w.becomes(source.Running, "")
+	w.Run()
+	w.Becomes(source.Running, "")
 	w.sql(`UPDATE "Odd.Place"."ga""te" SET state = 'later'`)
 	w.object("g1", `{"state":"later"}`)
 	w.object("g4", `{"state":"later"}`)
@@ -38,13 +38,13 @@ func TestATableThatThePublicationLacksIsSaid(t *testing.T) {
 	w := newWorld(t)
 	w.sql(schema, `CREATE PUBLICATION mine FOR TABLE orders`)
 	w.set(postgres.FieldTables, []any{orders, gates}, postgres.FieldPublication, "mine")
-	w.becomes(source.Failing, `the publication mine does not have the table public.gate: ALTER PUBLICATION "mine" ADD TABLE "public"."gate"`)
+	w.Becomes(source.Failing, `the publication mine does not have the table public.gate: ALTER PUBLICATION "mine" ADD TABLE "public"."gate"`)
 	w.sql(`ALTER PUBLICATION mine ADD TABLE gate`)
-	w.becomes(source.Running, "")
+	w.Becomes(source.Running, "")
 	w.sql(`INSERT INTO gate VALUES ('a', 'open', '')`)
 	w.object("a", `{"state":"open"}`)
 	w.sql(`ALTER PUBLICATION mine DROP TABLE gate`)
-	w.becomes(source.Failing, `the publication mine does not have the table public.gate`)
+	w.Becomes(source.Failing, `the publication mine does not have the table public.gate`)
 }
 
 // PostgreSQL describes tables and types once a connection. An entry that is read again over another connection keeps its id.
@@ -54,7 +54,7 @@ func TestIDsOfRowsDoNotDependOnTheConnection(t *testing.T) {
 	w.sql(`INSERT INTO orders (id, customer, state) VALUES (1, 'ann', 'new')`, `INSERT INTO orders (id, customer, state) VALUES (2, 'ann', 'new')`)
 	w.gets(`ann Your order {"id":1,"price":null,"tags":null,"extra":null,"state":"new","paid":null}`,
 		`ann Your order {"id":2,"price":null,"tags":null,"extra":null,"state":"new","paid":null}`)
-	for id := range w.kept.ids {
+	for id := range w.IDs() {
 		if !strings.HasSuffix(id, "-1") {
 			t.Errorf("the first change of a commit has the id %s", id)
 		}
@@ -87,12 +87,12 @@ func TestADatabaseWithoutAnEncodingIsRead(t *testing.T) {
 
 // reads makes the source read the table orders of another database, once statements have run there, and returns the database's URL.
 func (w *world) reads(database string, statements ...string) string {
-	w.t.Helper()
+	w.Helper()
 	url := strings.Replace(w.pg.URL(), "/"+w.text("SELECT current_database()"), "/"+database, 1)
 	w.in(url, statements...)
 	table := map[string]any{"table": "orders", "recipient": "customer"}
 	w.set(postgres.FieldURL, url, postgres.FieldTables, []any{table})
-	w.becomes(source.Running, "")
+	w.Becomes(source.Running, "")
 	return url
 }
 
@@ -105,7 +105,7 @@ func TestTypesThatUsersMadeAreWhatTheyAreMadeOf(t *testing.T) {
 	w.sql(`INSERT INTO gate VALUES ('before', ` + row)
 	table := map[string]any{"table": "gate", "group": "gates", "object": "name", "payload": []string{"n", "list", "states", "at", "ways"}}
 	w.set(postgres.FieldTables, []any{table}, postgres.FieldSnapshot, true)
-	w.becomes(source.Running, "")
+	w.Becomes(source.Running, "")
 	w.sql(`INSERT INTO gate VALUES ('after', ` + row)
 	for _, name := range []string{"before", "after"} {
 		w.object(name, `{"n":5,"list":[1,null],"states":["new","a b"],"at":"(\"x, y\",1)","ways":["(x,1)"]}`)

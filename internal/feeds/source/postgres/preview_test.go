@@ -39,15 +39,15 @@ func shown(t *testing.T, p source.Preview) (lines []string) {
 
 // previews compares a preview of tables, made after a change of the source, with what it begins each line with.
 func (w *world) previews(values setting.Values, want ...string) {
-	w.t.Helper()
-	p, err := w.Preview(w.t.Context(), "shop", postgres.Name, source.Change{Values: values, Private: true})
+	w.Helper()
+	p, err := w.Service.Preview(w.Context(), "shop", postgres.Name, source.Change{Values: values, Private: true})
 	if err != nil {
-		w.t.Fatal(err)
+		w.Fatal(err)
 	}
-	got := shown(w.t, p)
+	got := shown(w.T, p)
 	for i := range max(len(got), len(want)) {
 		if i >= len(got) || i >= len(want) || !strings.HasPrefix(got[i], want[i]) {
-			w.t.Fatalf("the preview is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+			w.Fatalf("the preview is\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
 	}
 }
@@ -80,32 +80,32 @@ func TestAPreviewShowsWhatRowsWouldBecome(t *testing.T) {
 		want = append(want, fmt.Sprintf(`public.gate {"put":{"group":"gates","object":"g%d","payload":{"state":"%d"}}}`, i, i))
 	}
 	w.previews(url, want...)
-	if _, err := w.Get("shop", postgres.Name); !errors.Is(err, source.ErrNone) {
+	if _, err := w.Service.Get("shop", postgres.Name); !errors.Is(err, source.ErrNone) {
 		t.Errorf("the preview has stored a source: %v", err)
 	}
 	if n := w.text("SELECT (SELECT count(*) FROM pg_replication_slots) || '/' || (SELECT count(*) FROM pg_publication)"); n != "0/0" {
 		t.Errorf("the preview has made slots/publications: %s", n)
 	}
-	if len(w.kept.got)+len(w.kept.objects) != 0 {
-		t.Errorf("the preview has published %q and put %v", w.kept.got, w.kept.objects)
+	if len(w.Came())+len(w.Objects()) != 0 {
+		t.Errorf("the preview has published %q and put %v", w.Came(), w.Objects())
 	}
 
-	p, err := w.Preview(t.Context(), "shop", postgres.Name, source.Change{Values: url})
+	p, err := w.Service.Preview(t.Context(), "shop", postgres.Name, source.Change{Values: url})
 	if err != nil || !strings.Contains(p.Error, "address is not public") || len(p.Tables) != 0 {
 		t.Errorf("at a private address, by somebody who may not use it: %+v, %v", p, err)
 	}
-	if _, err := w.Preview(t.Context(), "shop", postgres.Name, source.Change{}); !errors.Is(err, source.ErrNone) {
+	if _, err := w.Service.Preview(t.Context(), "shop", postgres.Name, source.Change{}); !errors.Is(err, source.ErrNone) {
 		t.Errorf("of no source: %v", err)
 	}
 
 	w.set(postgres.FieldTables, []any{gates}) // from here on the source is stored
 	w.previews(nil, want[3:]...)
 	w.previews(mapping(table("gate", "recipient", "name", "on", []string{"delete"})), `public.gate {"to":["g1"]}`, `public.gate {"to":["g2"]}`, `public.gate {"to":["g3"]}`, `public.gate {"to":["g4"]}`, `public.gate {"to":["g5"]}`)
-	if p, err := w.Preview(t.Context(), "shop", postgres.Name, source.Change{}); err != nil || p.Error != "" {
+	if p, err := w.Service.Preview(t.Context(), "shop", postgres.Name, source.Change{}); err != nil || p.Error != "" {
 		t.Errorf("of a source that may use private addresses: %+v, %v", p, err)
 	}
 	other := setting.Values{postgres.FieldURL: setting.JSON("postgres://u@127.0.0.1:1/d")}
-	if p, err := w.Preview(t.Context(), "shop", postgres.Name, source.Change{Values: other}); err != nil || !strings.Contains(p.Error, "address is not public") {
+	if p, err := w.Service.Preview(t.Context(), "shop", postgres.Name, source.Change{Values: other}); err != nil || !strings.Contains(p.Error, "address is not public") {
 		t.Errorf("at another private address: %+v, %v", p, err)
 	}
 }

@@ -27,7 +27,7 @@ func newTables(t *testing.T, fields ...any) *world {
 	w := newWorld(t)
 	w.sql(schema, "INSERT INTO gate VALUES ('old', 'shut', '')")
 	w.set(append([]any{postgres.FieldTables, []any{orders, gates}}, fields...)...)
-	w.becomes(source.Running, "")
+	w.Becomes(source.Running, "")
 	return w
 }
 
@@ -87,7 +87,7 @@ func TestATableIsAlteredWhileItIsRead(t *testing.T) {
 	w.sql(`ALTER TABLE gate ADD more int DEFAULT 1`, `INSERT INTO gate VALUES ('a', 'open', '')`)
 	w.object("a", `{"state":"open"}`)
 	w.sql(`ALTER TABLE gate RENAME state TO condition`, `INSERT INTO gate VALUES ('b', 'open', '')`)
-	w.becomes(source.Running, "the table public.gate has no column state")
+	w.Becomes(source.Running, "the table public.gate has no column state")
 	if !eventually.Holds(func() bool { return len(w.quarantined()) == 1 }) || !strings.Contains(w.quarantined()[0], `"name":"b","condition":"open"`) {
 		t.Errorf("in quarantine are %q", w.quarantined())
 	}
@@ -102,9 +102,9 @@ func TestWhatIsThereBeforeIsCopiedAndGoesOnAfterARestart(t *testing.T) {
 	empty := map[string]any{"table": "empty", "group": "gates", "object": "name"}
 	w.set(postgres.FieldTables, []any{orders, empty, gates}, postgres.FieldSnapshot, true)
 	w.object("g1", `{"state":"1"}`)
-	w.stop() // somewhere in the copy, or behind it
+	w.Stop() // somewhere in the copy, or behind it
 	w.sql(`UPDATE gate SET state = 'later' WHERE name IN ('g1', 'g1200')`)
-	w.start()
+	w.Run()
 	w.object("g1", `{"state":"later"}`)
 	w.object("g1200", `{"state":"later"}`)
 	for i := 2; i < 1200; i++ {
@@ -117,22 +117,22 @@ func TestALostSlotIsSaidAndAResyncReadsTheTables(t *testing.T) {
 	w := newTables(t)
 	w.sql(`INSERT INTO gate VALUES ('a', 'open', ''), ('b', 'open', '')`)
 	w.object("b", `{"state":"open"}`)
-	w.stop()
+	w.Stop()
 	w.drops("godwit_shop")
 	w.sql(`DELETE FROM gate WHERE name = 'a'`, `UPDATE gate SET state = 'shut'`)
-	w.start()
-	w.becomes(source.Failing, "the replication slot godwit_shop is gone: what was committed after ")
+	w.Run()
+	w.Becomes(source.Failing, "the replication slot godwit_shop is gone: what was committed after ")
 	w.object("a", `{"state":"open"}`)
-	if _, _, err := w.Set(t.Context(), "shop", postgres.Name, source.Change{Resync: true, Private: true}); err != nil {
+	if _, _, err := w.Service.Set(t.Context(), "shop", postgres.Name, source.Change{Resync: true, Private: true}); err != nil {
 		t.Fatal(err)
 	}
-	w.becomes(source.Running, "")
+	w.Becomes(source.Running, "")
 	w.object("a", "")
 	w.object("b", `{"state":"shut"}`)
 	w.object("old", `{"state":"shut"}`)
 	w.sql(`INSERT INTO gate VALUES ('c', 'open', '')`)
 	w.object("c", `{"state":"open"}`)
-	left, err := w.Delete(t.Context(), "shop", postgres.Name)
+	left, err := w.Service.Delete(t.Context(), "shop", postgres.Name)
 	if err != nil || left != "" || w.text("SELECT count(*)::text FROM pg_replication_slots") != "0" || w.text("SELECT count(*)::text FROM pg_publication") != "0" {
 		t.Errorf("after the source was deleted: left %q, %v", left, err)
 	}
@@ -141,7 +141,7 @@ func TestALostSlotIsSaidAndAResyncReadsTheTables(t *testing.T) {
 func TestASlotWhoseLogGrewTooMuchIsSaid(t *testing.T) {
 	t.Parallel()
 	w := newTables(t)
-	w.stop()
+	w.Stop()
 	w.sql(`ALTER SYSTEM SET max_slot_wal_keep_size = '1MB'`, `SELECT pg_reload_conf()`)
 	for range 3 {
 		w.sql(`SELECT pg_switch_wal()`, `CREATE TABLE junk AS SELECT md5(i::text) FROM generate_series(1, 1000) i`, `DROP TABLE junk`)
@@ -150,15 +150,15 @@ func TestASlotWhoseLogGrewTooMuchIsSaid(t *testing.T) {
 	if status := w.text(`SELECT wal_status FROM pg_replication_slots`); status != "lost" {
 		t.Fatalf("the slot is %s", status)
 	}
-	w.start()
-	w.becomes(source.Failing, "the replication slot godwit_shop is lost")
+	w.Run()
+	w.Becomes(source.Failing, "the replication slot godwit_shop is lost")
 }
 
 func TestADroppedPublicationIsSaid(t *testing.T) {
 	t.Parallel()
 	w := newTables(t)
 	w.sql(`DROP PUBLICATION godwit_shop`)
-	w.becomes(source.Failing, "the publication godwit_shop is gone")
+	w.Becomes(source.Failing, "the publication godwit_shop is gone")
 }
 
 func TestAServerThatTakesOverWithoutTheLastCommitsMakesObjectsUnknown(t *testing.T) {
@@ -169,45 +169,42 @@ func TestAServerThatTakesOverWithoutTheLastCommitsMakesObjectsUnknown(t *testing
 	behind := w.pg.Replica(t)
 	w.sql(`UPDATE gate SET state = 'read before the failover'`)
 	w.object("a", `{"state":"read before the failover"}`)
-	w.stop()
+	w.Stop()
 	w.pg.Kill()
 	w.pg = behind
-	w.start()
+	w.Run()
 	w.set(postgres.FieldTables, []any{orders, gates})
-	w.becomes(source.Running, "objects are unknown until they change") // the replica has the slot, as PostgreSQL 17 keeps it there
+	w.Becomes(source.Running, "objects are unknown until they change") // the replica has the slot, as PostgreSQL 17 keeps it there
 	w.object("old", "")
 
-	w.stop()
+	w.Stop()
 	w.drops("godwit_shop") // as before PostgreSQL 17
-	w.start()
-	w.becomes(source.Failing, "godwit source resync")
-	if _, _, err := w.Set(t.Context(), "shop", postgres.Name, source.Change{Resync: true, Private: true}); err != nil {
+	w.Run()
+	w.Becomes(source.Failing, "godwit source resync")
+	if _, _, err := w.Service.Set(t.Context(), "shop", postgres.Name, source.Change{Resync: true, Private: true}); err != nil {
 		t.Fatal(err)
 	}
-	w.becomes(source.Running, "")
+	w.Becomes(source.Running, "")
 	w.object("old", `{"state":"shut"}`)
 }
 
 func TestTwoSourcesDoNotShareASlot(t *testing.T) {
 	t.Parallel()
 	w := newTables(t)
-	other := &world{t: t, pg: w.pg, kept: newKept(), settings: &settings{}, records: w.records}
-	other.start()
-	defer func() { other.stop() }()
+	other := &world{sourcetest.NewWorld(t, postgres.Name, postgres.Kind{}), w.pg}
+	other.Records = w.Records
+	other.Run()
 	other.set()
-	other.becomes(source.Failing, "is in use")
+	other.Becomes(source.Failing, "is in use")
 	w.sql(emits(`{"to":"ann","title":"one"}`))
 	w.gets("ann one ")
-	w.stop()
-	other.becomes(source.Running, "")
+	w.Stop()
+	other.Becomes(source.Running, "")
 }
 
 func TestBadSettingsNameTheirField(t *testing.T) {
 	t.Parallel()
-	w := &world{t: t, kept: newKept(), settings: &settings{}}
-	w.records = sourcetest.NewRecords()
-	w.start()
-	defer func() { w.stop() }()
+	w := worldOn(t, nil)
 	const at = "postgres://u@h/d"
 	for _, c := range []struct {
 		name   string
@@ -235,7 +232,7 @@ func TestBadSettingsNameTheirField(t *testing.T) {
 	if err := w.refused(map[string]any{"url": "postgres://u:sekret@h:5433/d?sslmode=require"}); err != nil {
 		t.Fatal(err)
 	}
-	i := w.info()
+	i := w.Info()
 	if got := i.Values.Text("url"); got != "postgres://u@h:5433/d?sslmode=require" || i.Values.Text("password") != "sekret" || !slices.Equal(i.Credentials, []string{"password"}) {
 		t.Errorf("the URL is %s, credentials %v", got, i.Credentials)
 	}

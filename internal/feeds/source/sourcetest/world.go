@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -18,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/objects/object"
 	"godwit.dev/godwit/internal/server/httpapi/backend"
 	"godwit.dev/godwit/internal/testkit/eventually"
+	"godwit.dev/godwit/internal/testkit/logbuffer"
 )
 
 // kept is what was published, put and sent. Publishes are told apart by id, as in a mailbox.
@@ -28,11 +30,17 @@ type kept struct {
 	objects map[object.Key]object.State
 	full    map[string]bool // recipients whose mailbox is full
 	down    error
+	once    func() // runs during the next publish
+	apart   bool   // what is put is in objects alone
 }
 
 func (k *kept) Publish(_ context.Context, _ string, drafts []*notification.Draft) []delivery.Result {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if once := k.once; once != nil {
+		k.once = nil
+		once()
+	}
 	results := make([]delivery.Result, len(drafts))
 	for i, d := range drafts {
 		results[i] = k.publish(d)
@@ -60,16 +68,30 @@ func (k *kept) publish(d *notification.Draft) delivery.Result {
 func (k *kept) Put(_ context.Context, _ string, key object.Key, p *object.Put) (object.State, bool, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if k.down != nil {
+		return object.State{}, false, k.down
+	}
 	was := k.objects[key]
 	st, changed, err := was.Apply(p, was.UpdatedAt.AddDate(1, 0, 0))
-	if k.objects[key] = st; changed {
-		k.got = append(k.got, fmt.Sprintf("%s/%s %s", key.Group, key.Object, st.Payload))
+	if k.objects[key] = st; changed && !k.apart {
+		what := string(st.Payload)
+		if !st.Known {
+			what = "is unknown"
+		}
+		k.got = append(k.got, fmt.Sprintf("%s/%s %s", key.Group, key.Object, what))
 	}
 	return st, changed, err
 }
 
-func (*kept) Names(context.Context, string, string, string, int) ([]string, string, error) {
-	return nil, "", nil
+func (k *kept) Names(_ context.Context, _, group, _ string, _ int) (names []string, next string, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for key := range k.objects {
+		if key.Group == group {
+			names = append(names, key.Object)
+		}
+	}
+	return names, "", nil
 }
 
 type topics struct{ *kept }
@@ -81,42 +103,47 @@ func (t topics) Publish(_ context.Context, _ string, m *pubsub.Message) error {
 	return nil
 }
 
-// settings hold one source.
-type settings struct {
-	mu  sync.Mutex
-	one *source.Source
+// Settings is a Store of one source.
+type Settings struct {
+	One *source.Source
+
+	mu sync.Mutex
 }
 
-func (s *settings) All(context.Context) (list []source.Source, err error) {
+// All implements source.Store.
+func (s *Settings) All(context.Context) (list []source.Source, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.one != nil {
-		list = append(list, *s.one)
+	if s.One != nil {
+		list = append(list, *s.One)
 	}
 	return list, nil
 }
 
-func (s *settings) Update(_ context.Context, app, name string, change func(*source.Source, int) error) error {
+// Update implements source.Store.
+func (s *Settings) Update(_ context.Context, app, name string, change func(*source.Source, int) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	one := source.Source{App: app, Name: name}
-	if s.one != nil {
-		one = *s.one
+	if s.One != nil && s.One.App == app && s.One.Name == name {
+		one = *s.One
 	}
 	err := change(&one, 0)
-	s.one = &one
+	s.One = &one
 	return err
 }
 
-func (s *settings) Delete(context.Context, string, string) (bool, error) {
+// Delete implements source.Store.
+func (s *Settings) Delete(context.Context, string, string) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	was := s.one != nil
-	s.one = nil
+	was := s.One != nil
+	s.One = nil
 	return was, nil
 }
 
-func (*settings) Watch(ctx context.Context, _ func()) error {
+// Watch implements source.Store.
+func (*Settings) Watch(ctx context.Context, _ func()) error {
 	<-ctx.Done()
 	return nil
 }
@@ -128,10 +155,10 @@ type World struct {
 	Values  setting.Values
 	Records *Records
 	Service *source.Service
-	Logged  *Log // what the service has logged
+	Logged  *logbuffer.Buffer // what the service has logged
 
 	kind     source.Kind
-	settings *settings
+	settings *Settings
 	kept     *kept
 	stop     func()
 }
@@ -139,7 +166,7 @@ type World struct {
 // NewWorld makes a world without a source.
 func NewWorld(t *testing.T, name string, kind source.Kind) *World {
 	return &World{
-		T: t, Name: name, kind: kind, Values: setting.Values{}, Records: NewRecords(), Logged: &Log{}, settings: &settings{},
+		T: t, Name: name, kind: kind, Values: setting.Values{}, Records: NewRecords(), Logged: &logbuffer.Buffer{}, settings: &Settings{},
 		kept: &kept{ids: make(map[string]int), full: make(map[string]bool), objects: make(map[object.Key]object.State)},
 	}
 }
@@ -193,18 +220,35 @@ func (w *World) Down(err error) {
 	w.kept.down = err
 }
 
-// Has reports whether a notification has an id.
-func (w *World) Has(id string) bool {
+// Once has a function run during the next publish.
+func (w *World) Once(do func()) {
 	w.kept.mu.Lock()
 	defer w.kept.mu.Unlock()
-	return w.kept.ids[id] > 0
+	w.kept.once = do
 }
 
-// Version returns that of an object.
-func (w *World) Version(key object.Key) object.Version {
+// PutsApart keeps what is put out of Came, for tests that look at Objects.
+func (w *World) PutsApart() { w.kept.apart = true }
+
+// Came returns what has come since Gets was last called.
+func (w *World) Came() []string {
 	w.kept.mu.Lock()
 	defer w.kept.mu.Unlock()
-	return w.kept.objects[key].Version
+	return slices.Clone(w.kept.got)
+}
+
+// IDs returns how often each notification was published, by its id.
+func (w *World) IDs() map[string]int {
+	w.kept.mu.Lock()
+	defer w.kept.mu.Unlock()
+	return maps.Clone(w.kept.ids)
+}
+
+// Objects returns all objects.
+func (w *World) Objects() map[object.Key]object.State {
+	w.kept.mu.Lock()
+	defer w.kept.mu.Unlock()
+	return maps.Clone(w.kept.objects)
 }
 
 // Info returns the state of the source.
@@ -228,13 +272,8 @@ func (w *World) Becomes(state source.State, says string) {
 // Gets waits until exactly these have come, in order, and returns them to be none.
 func (w *World) Gets(want ...string) {
 	w.Helper()
-	got := func() []string {
-		w.kept.mu.Lock()
-		defer w.kept.mu.Unlock()
-		return slices.Clone(w.kept.got)
-	}
-	if !eventually.Holds(func() bool { return len(got()) >= len(want) }) || !slices.Equal(got(), want) {
-		w.Fatalf("got\n%s\nwant\n%s\n%+v", strings.Join(got(), "\n"), strings.Join(want, "\n"), w.Info())
+	if !eventually.Holds(func() bool { return len(w.Came()) >= len(want) }) || !slices.Equal(w.Came(), want) {
+		w.Fatalf("got\n%s\nwant\n%s\n%+v", strings.Join(w.Came(), "\n"), strings.Join(want, "\n"), w.Info())
 	}
 	w.kept.mu.Lock()
 	w.kept.got = nil
@@ -249,23 +288,4 @@ func (w *World) Quarantine(n int) (list []source.SetAside) {
 		return len(list) == n
 	})
 	return list
-}
-
-// Log is what was logged.
-type Log struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-// Write implements io.Writer.
-func (l *Log) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *Log) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
 }
