@@ -96,7 +96,7 @@ func (r *readers) received() int {
 	return r.n
 }
 
-// until waits for a condition as long as changes arrive: a busy machine needs long for all of them.
+// until waits for a condition for as long as changes keep arriving. A busy machine may need long.
 func (r *readers) until(t *testing.T, what string, ok func() error) {
 	t.Helper()
 	for done := false; !done; {

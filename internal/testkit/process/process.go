@@ -43,7 +43,7 @@ func New(prefix string) (*Process, error) {
 // Dir returns the folder.
 func (p *Process) Dir() string { return p.dir }
 
-// Start starts the process. What it prints goes to a file of its folder.
+// Start starts the process. Its output goes to a file in its folder.
 func (p *Process) Start(program string, args ...string) error {
 	out, err := os.Create(p.log())
 	if err != nil {

@@ -88,7 +88,7 @@ func emits(body string) string {
 	return "SELECT pg_logical_emit_message(true, 'godwit.shop', '" + body + "');"
 }
 
-// gets is Gets for what may have no data.
+// gets calls Gets. Notifications without data may end with a space here.
 func (w *world) gets(want ...string) {
 	w.Helper()
 	for i := range want {

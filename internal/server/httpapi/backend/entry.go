@@ -80,7 +80,7 @@ func readEntry(body []byte) (e source.Entry, err error) {
 	return e, err
 }
 
-// changes are the members that say what an entry does. An entry has one of them.
+// changes are the members that say what an entry does. Each entry has exactly one.
 var changes = [...]string{"put", "delete", "topic", "to"}
 
 // checkOneChange refuses an entry that does several things at once.
