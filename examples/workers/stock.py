@@ -45,7 +45,8 @@ async def main() -> None:
     # Of several of us, one gets each request: they are one queue. (Then the numbers would have to live elsewhere.)
     await nc.subscribe(APP + "r.stock.get", queue="stock", cb=show)
     await nc.subscribe(APP + "r.warehouse.take.*", queue="stock", cb=take)
-    await nc.flush()
+    for _ in range(2):  # nats-py's ping overtakes subscriptions that wait to be sent; the second one follows them
+        await nc.flush()
     print("serving stock.get, warehouse.take.*", flush=True)
     end = asyncio.Event()
     for sign in (signal.SIGINT, signal.SIGTERM):

@@ -20,10 +20,9 @@ async def main(url: str, cert: str, key: str) -> None:
 
     nc = await nats.connect(url, tls=tls, allow_reconnect=False, error_cb=error)
     news = await nc.subscribe("godwit.shop.t.units.unit-7.>")
-    await nc.subscribe("godwit.shop.t.units.unit-8.>")
     questions = await nc.subscribe("godwit.shop.r.ask.unit-7")
-    await nc.flush()
-    await told.wait()
+    await nc.subscribe("godwit.shop.t.units.unit-8.>")
+    await told.wait()  # the refusal of the last follows the others
     print("ready", flush=True)
     message = await news.next_msg(timeout=60)
     question = await questions.next_msg(timeout=60)
