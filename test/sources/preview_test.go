@@ -51,3 +51,24 @@ func TestAMappingIsPreviewedBeforeItsSourceIsStored(t *testing.T) {
 		t.Errorf("a preview has stored a source: %v\n%s", err, out)
 	}
 }
+
+func TestAStoredPasswordIsSentNowhereElse(t *testing.T) {
+	t.Parallel()
+	s := blackbox.Start(t, append([]blackbox.Option{blackbox.Dev()}, serve...)...)
+	api := s.API()
+	api.Call(t, http.MethodPut, "/v1/sources/postgres", map[string]any{"url": "postgres://godwit@127.0.0.1:1/shop", "password": "sekret"}, nil)
+	elsewhere := map[string]any{"url": "postgres://godwit@127.0.0.1:2/shop"}
+	for method, path := range map[string]string{http.MethodPut: "/v1/sources/postgres", http.MethodPost: "/v1/sources/postgres/preview"} {
+		a, err := api.Do(t.Context(), method, path, elsewhere)
+		want := `password: was stored for godwit@127.0.0.1:1, and this change would send it to godwit@127.0.0.1:2: give it again`
+		if err != nil || a.Status != http.StatusBadRequest || !strings.Contains(string(a.Body), want) || !strings.Contains(string(a.Body), `"field":"password"`) || strings.Contains(string(a.Body), "sekret") {
+			t.Errorf("%s %s: %d %s, %v", method, path, a.Status, a.Body, err)
+		}
+	}
+	out, err := s.Run("source", "add", "postgres", "--postgres-url", elsewhere["url"].(string), "--app", "demo", "--data", s.Dir)
+	if err == nil || !strings.Contains(out, "give it again") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	elsewhere["password"] = "another"
+	api.Call(t, http.MethodPut, "/v1/sources/postgres", elsewhere, nil)
+}

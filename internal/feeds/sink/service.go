@@ -228,10 +228,14 @@ func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Inf
 		return Info{}, false, err
 	}
 	err = s.sinks.Update(ctx, setting.Place{App: app, Name: kind}, func(one *Sink) error {
+		before := one.Values
 		if created = c.apply(one, k.Fields(), s.cfg.Now().UTC().Truncate(time.Millisecond)); created && s.cfg.Events != nil {
 			one.From = max(1, s.cfg.Events.Last()) // at least 1, since 0 has another meaning; no event has so low an id
 		}
-		return k.Check(one.Values)
+		if err := k.Check(one.Values); err != nil {
+			return err
+		}
+		return setting.CheckKept(k, before, c.Values, one.Values)
 	})
 	if err != nil {
 		return Info{}, false, err

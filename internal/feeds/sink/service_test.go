@@ -352,6 +352,30 @@ func TestASinkMayLeadToAPrivateAddressWhileItsURLStays(t *testing.T) {
 	}
 }
 
+func TestASinksPasswordGoesToNoOtherServer(t *testing.T) {
+	w := newWorld(t)
+	set := func(of ...any) error {
+		_, _, err := w.sinks.Set(t.Context(), "shop", clickhouse.Name, sink.Change{Values: values(of...)})
+		return err
+	}
+	for _, step := range []struct {
+		of      []any
+		refused bool
+	}{
+		{[]any{"url", "http://a", "user", "u", "password", "sekret"}, false},
+		{[]any{"url", "http://evil"}, true},
+		{[]any{"user", "v"}, true},
+		{[]any{"url", "http://a:80/", "keep", 48 * time.Hour}, false},
+		{[]any{"url", "http://b", "password", "sekret"}, false},
+		{[]any{"url", "http://c", "password", ""}, false},
+		{[]any{"url", "http://d"}, false},
+	} {
+		if err := set(step.of...); (err != nil) != step.refused || err != nil && !strings.Contains(err.Error(), "password: was stored for") {
+			t.Errorf("%v: %v", step.of, err)
+		}
+	}
+}
+
 func TestBadSettingsNameTheirField(t *testing.T) {
 	w := newWorld(t)
 	for field, v := range map[string]setting.Values{

@@ -39,6 +39,8 @@ type Sole interface {
 	// Reads names what a source of an app reads, as far as the values tell: two names of one server differ. Sources with the same name would
 	// take entries from each other, or send them twice.
 	Reads(app string, v setting.Values) string
+	// What names the same for people, as the values have it.
+	What(v setting.Values) string
 }
 
 // Feed is a connected source. Its checkpoint separates the entries that were taken from those that were not.

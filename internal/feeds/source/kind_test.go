@@ -244,7 +244,13 @@ func TestAKindsValuesReplaceTheFormerOnesButSecrets(t *testing.T) {
 	if err != nil || i.Values.Text("slot") != "" || i.Values.Text("key") != "k" || !i.Private || !slices.Equal(i.Credentials, []string{"key"}) {
 		t.Errorf("slot %q, key %q, private %t, credentials %v, %v", i.Values.Text("slot"), i.Values.Text("key"), i.Private, i.Credentials, err)
 	}
-	if i, err := set(false, "place", "b", "key", ""); err != nil || i.Private || len(i.Credentials) != 0 || !slices.Equal(i.Addresses, []string{"b"}) {
+	if _, err := set(false, "place", "b"); err == nil || !strings.Contains(err.Error(), "key: was stored for a, and this change would send it to b: give it again") {
+		t.Errorf("a place that was not given the stored secret: %v", err)
+	}
+	if i, err := set(true, "place", "b", "key", "k"); err != nil || !slices.Equal(i.Addresses, []string{"b"}) {
+		t.Errorf("leads to %v, %v", i.Addresses, err)
+	}
+	if i, err := set(false, "place", "c", "key", ""); err != nil || i.Private || len(i.Credentials) != 0 || !slices.Equal(i.Addresses, []string{"c"}) {
 		t.Errorf("leads to %v, private %t, credentials %v, %v", i.Addresses, i.Private, i.Credentials, err)
 	}
 	if _, _, err := s.Set(t.Context(), "shop", "other", source.Change{}); !errors.Is(err, source.ErrUnknown) || !strings.Contains(err.Error(), "there is journal") {

@@ -64,6 +64,9 @@ func (s *Service) Preview(ctx context.Context, app, name string, c Change) (Prev
 	if err := k.Check(values); err != nil {
 		return Preview{}, err
 	}
+	if err := setting.CheckKept(k, one.Values, c.Values, values); err != nil {
+		return Preview{}, err
+	}
 	one = Source{App: app, Name: name, Kind: kind, Values: values, Private: c.Private || one.Private && values.Lead(one.Values, k.Fields())}
 	samples, err := p.Preview(ctx, s.target(&one))
 	secrets := s.secrets(&one)

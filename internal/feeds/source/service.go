@@ -168,6 +168,9 @@ func (s *Service) Set(ctx context.Context, app, name string, c Change) (info Inf
 		if c.Values != nil {
 			values = one.Values.Merge(c.Values, k.Fields())
 		}
+		if err := setting.CheckKept(k, one.Values, c.Values, values); err != nil {
+			return err
+		}
 		if err := alone(k, kind, setting.Place{App: app, Name: name}, values, all); err != nil {
 			return err
 		}
@@ -200,9 +203,9 @@ func alone(k Kind, kind string, at setting.Place, v setting.Values, all []Source
 		switch {
 		case other.Kind != kind || other.place() == at || sole.Reads(other.App, other.Values) != reads:
 		case other.App == at.App:
-			return notification.BadField("name", "the source %s already reads the same: two would take entries from each other, or send them twice", other.Name)
+			return notification.BadField("name", "the source %s already reads the same: %s. Two would take entries from each other, or send them twice; change or delete that one, or let this one read something else", other.Name, sole.What(v))
 		default:
-			return notification.BadField("name", "a source of another app already reads the same, and would take entries from this one")
+			return notification.BadField("name", "a source of another app already reads the same: %s. Two would take entries from each other; let this one read something else", sole.What(v))
 		}
 	}
 	return nil

@@ -36,7 +36,7 @@ func (Kind) Fields() []channel.Field {
 		{Name: FieldTeamID, Help: "the team's id: 10 letters and digits, from Membership details"},
 		{Name: FieldTopic, Help: "the app's bundle id, like org.example.shop"},
 		{Name: FieldEnvironment, Help: "production, or sandbox for apps from Xcode; absent: production"},
-		{Name: FieldBaseURL, Help: "another server in Apple's place; absent: Apple's of the environment"},
+		{Name: FieldBaseURL, Address: true, Help: "another server in Apple's place; absent: Apple's of the environment"},
 	}
 }
 

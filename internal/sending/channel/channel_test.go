@@ -31,7 +31,7 @@ type botSender struct {
 }
 
 func (bot) Fields() []channel.Field {
-	return []channel.Field{{Name: "token", Secret: true}, {Name: "url"}, {Name: "updates", Type: channel.Bool}}
+	return []channel.Field{{Name: "token", Secret: true}, {Name: "url", Address: true}, {Name: "updates", Type: channel.Bool}}
 }
 func (bot) Auto() bool { return false }
 func (bot) Complete(v channel.Values) (channel.Values, error) {
@@ -143,6 +143,29 @@ func TestSettingsThatAreNotNamedStay(t *testing.T) {
 	}
 	if _, err := w.server.Sender(t.Context(), "shop", push.Telegram); !errors.Is(err, channel.ErrDisabled) {
 		t.Errorf("sender of a disabled channel: %v", err)
+	}
+}
+
+// A person who may change a channel must not be able to read its credentials at another server.
+func TestStoredCredentialsGoToNoOtherServer(t *testing.T) {
+	w := newWorld(t)
+	set(t, w.server, "shop", push.Telegram, channel.Values{"token": "t", "url": "https://u"})
+	for _, c := range []struct {
+		to      channel.Values
+		refused bool
+	}{
+		{channel.Values{"url": "https://evil"}, true},
+		{channel.Values{"url": "https://evil", "updates": "true"}, true},
+		{channel.Values{"url": "https://u", "updates": "true"}, false},
+		{channel.Values{"url": "https://v", "token": "t"}, false},
+		{channel.Values{"url": ""}, false}, // the provider's own
+		{channel.Values{"url": "https://evil"}, true},
+	} {
+		_, _, err := w.server.Set(t.Context(), "shop", push.Telegram, channel.Change{Values: c.to})
+		var f *notification.FieldError
+		if refused := errors.As(err, &f) && f.Field == "token" && strings.Contains(f.Problem, "give it again"); refused != c.refused || !refused && err != nil {
+			t.Errorf("%v: %v", c.to, err)
+		}
 	}
 }
 

@@ -88,6 +88,9 @@ func (s *Service) Set(ctx context.Context, app string, ch push.Channel, change C
 		return Info{}, nil, err
 	}
 	err = s.store.Update(ctx, app, string(ch), func(r *Record, _ int) (err error) {
+		if err := checkKept(kind, r.Values, change.Values); err != nil {
+			return err
+		}
 		for k, v := range change.Values {
 			if v == "" {
 				delete(r.Values, k)
@@ -108,6 +111,23 @@ func (s *Service) Set(ctx context.Context, app string, ch push.Channel, change C
 	}
 	s.log.InfoContext(ctx, "channel changed", "app", app, "channel", ch, "enabled", info.Enabled)
 	return info, made, s.Reload(ctx)
+}
+
+// checkKept refuses a change that would send a stored secret to another server than it was given for: who may change a setting could read it
+// there. The provider's own server, which an empty address means, is fine.
+func checkKept(kind Kind, before, change Values) error {
+	fields := kind.Fields()
+	for _, at := range fields {
+		if to := change[at.Name]; !at.Address || to == "" || to == before[at.Name] {
+			continue
+		}
+		for _, f := range fields {
+			if _, given := change[f.Name]; f.Secret && !given && before[f.Name] != "" {
+				return notification.BadField(f.Name, "was stored for another server, and this change of %s would send it to a new one: give it again", at.Name)
+			}
+		}
+	}
+	return nil
 }
 
 // check checks the form of values; the kind checks their meaning.

@@ -27,7 +27,7 @@ var _ channel.Kind = Kind{}
 func (Kind) Fields() []channel.Field {
 	return []channel.Field{
 		{Name: FieldToken, Secret: true, Help: "the bot's token, from @BotFather"},
-		{Name: FieldBaseURL, Help: "a Bot API server of your own, which may be http://localhost:8081; absent: " + DefaultURL},
+		{Name: FieldBaseURL, Address: true, Help: "a Bot API server of your own, which may be http://localhost:8081; absent: " + DefaultURL},
 		{Name: FieldUpdates, Type: channel.Bool, Help: "true: listen to the bot's messages, so that /start subscribes, /stop unsubscribes and buttons report"},
 	}
 }

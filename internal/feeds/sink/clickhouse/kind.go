@@ -44,7 +44,10 @@ var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
 // Kind is the ClickHouse kind of sink.
 type Kind struct{}
 
-var _ sink.Kind = Kind{}
+var (
+	_ sink.Kind         = Kind{}
+	_ setting.Recipient = Kind{}
+)
 
 // Fields implements sink.Kind.
 func (Kind) Fields() []setting.Field {
@@ -72,6 +75,19 @@ func (Kind) Check(v setting.Values) error {
 		return notification.BadField(FieldPassword, "has more than %d bytes", maxText)
 	}
 	return CheckTarget(v.Text(FieldDatabase), v.Duration(FieldKeep))
+}
+
+// Recipients implements setting.Recipient.
+func (Kind) Recipients(v setting.Values) []string {
+	u, err := url.Parse(v.Text(FieldURL))
+	if err != nil || v.Text(FieldURL) == "" {
+		return nil
+	}
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return []string{setting.At(v.Text(FieldUser), u.Hostname(), port)}
 }
 
 // CheckTarget checks a database's name and how long it keeps events. Its error is a *notification.FieldError.

@@ -146,6 +146,24 @@ func (s *Server) Place(v setting.Values) string {
 	if err != nil {
 		return v.Text(FieldURL)
 	}
+	return s.host(u) + "/" + strings.Trim(u.Path, "/")
+}
+
+// Recipients names the server and the user of a source, for setting.Recipient.
+func (s *Server) Recipients(v setting.Values) []string {
+	u, err := url.Parse(v.Text(FieldURL))
+	if err != nil || v.Text(FieldURL) == "" {
+		return nil
+	}
+	user := u.Query().Get("user")
+	if user == "" {
+		user = u.User.Username()
+	}
+	return []string{user + "@" + s.host(u)}
+}
+
+// host names the server of a URL.
+func (s *Server) host(u *url.URL) string {
 	host, port := strings.ToLower(u.Hostname()), u.Port()
 	if socket := u.Query().Get(s.Socket); socket != "" {
 		host = socket
@@ -153,7 +171,7 @@ func (s *Server) Place(v setting.Values) string {
 	if port == "" {
 		port = s.Port
 	}
-	return net.JoinHostPort(host, port) + "/" + strings.Trim(u.Path, "/")
+	return net.JoinHostPort(host, port)
 }
 
 // Mode returns how a connection is encrypted: with authorities of its own, the server must always prove its name.

@@ -3,6 +3,7 @@
 package jetstream
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -13,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/nats-io/nkeys"
 
@@ -72,6 +74,8 @@ var (
 	_ source.Kind    = Kind{}
 	_ source.Remover = Kind{}
 	_ setting.Tidier = Kind{}
+
+	_ setting.Recipient = Kind{}
 )
 
 // About implements source.Kind.
@@ -126,6 +130,16 @@ func put(v setting.Values, field, value string) {
 	if _, given := v[field]; !given {
 		setting.Put(v, field, value)
 	}
+}
+
+// Recipients implements setting.Recipient.
+func (Kind) Recipients(v setting.Values) (list []string) {
+	for _, raw := range strings.Split(v.Text(FieldURL), ",") {
+		if u, err := url.Parse(raw); err == nil && raw != "" {
+			list = append(list, setting.At(v.Text(FieldUser), u.Hostname(), cmp.Or(u.Port(), strconv.Itoa(nats.DefaultPort))))
+		}
+	}
+	return list
 }
 
 // Check implements source.Kind. Its errors never show a URL, which may contain a password.

@@ -51,6 +51,8 @@ var (
 	_ source.Schemer = Kind{}
 	_ source.Sole    = Kind{}
 	_ setting.Tidier = Kind{}
+
+	_ setting.Recipient = Kind{}
 )
 
 // Kinds returns the kinds by name. ours reports whether a file belongs to a Godwit's own data, which no source may read.
@@ -102,6 +104,22 @@ func (k Kind) Reads(_ string, v setting.Values) string {
 		place = path
 	}
 	return place + " " + tableOf(v)
+}
+
+// What implements source.Sole.
+func (k Kind) What(v setting.Values) string {
+	if k.server == nil {
+		return "the table " + tableOf(v) + " of " + v.Text(FieldPath)
+	}
+	return "the table " + tableOf(v) + " of the database " + k.server.Place(v)
+}
+
+// Recipients implements setting.Recipient.
+func (k Kind) Recipients(v setting.Values) []string {
+	if k.server == nil {
+		return nil // a file takes no password
+	}
+	return k.server.Recipients(v)
 }
 
 func tableOf(v setting.Values) string { return cmp.Or(v.Text(FieldTable), defaultTable) }

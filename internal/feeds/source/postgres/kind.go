@@ -64,6 +64,14 @@ func (Kind) Tidy(v setting.Values) { dbserver.Tidy(v) }
 // Reads implements source.Sole: two sources of an app would both send its messages.
 func (Kind) Reads(app string, v setting.Values) string { return app + " " + server.Place(v) }
 
+// What implements source.Sole.
+func (Kind) What(v setting.Values) string {
+	return "messages for the app in the database " + server.Place(v)
+}
+
+// Recipients implements setting.Recipient.
+func (Kind) Recipients(v setting.Values) []string { return server.Recipients(v) }
+
 // identifier matches names that need no quotes, as slots and publications have.
 var identifier = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
 

@@ -3,6 +3,7 @@
 package streams
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -39,7 +40,10 @@ type Kind struct {
 	Dial func(ctx context.Context, t Target) (Streams, error)
 }
 
-var _ source.Kind = Kind{}
+var (
+	_ source.Kind       = Kind{}
+	_ setting.Recipient = Kind{}
+)
 
 // Target is the Redis servers and streams to read.
 type Target struct {
@@ -87,6 +91,16 @@ func (Kind) Check(v setting.Values) error {
 		}
 	}
 	return nil
+}
+
+// Recipients implements setting.Recipient.
+func (Kind) Recipients(v setting.Values) (list []string) {
+	for _, raw := range v.List(FieldURLs) {
+		if u, err := url.Parse(raw); err == nil {
+			list = append(list, setting.At(u.User.Username(), u.Hostname(), cmp.Or(u.Port(), "6379")))
+		}
+	}
+	return list
 }
 
 // checkURL returns what is wrong with the URL of a Redis. The text never shows the URL, which may contain a password.

@@ -274,7 +274,7 @@ func TestChangesTakeEffectAndRemovingStops(t *testing.T) {
 		if i := w.set(t, "shop", source.Change{Values: from("", []string{"redis://me@a.example:1", "redis://b.example:2"}, nil), Enabled: &on}); !i.Private {
 			t.Error("the same URLs may not lead to private addresses any more")
 		}
-		if i := w.set(t, "shop", source.Change{Enabled: &off}); i.State != source.Paused || i.Values.Text(streams.FieldPassword) != password || i.Private {
+		if i := w.set(t, "shop", source.Change{Values: from(password, []string{"redis://r.example"}, nil), Enabled: &off}); i.State != source.Paused || i.Values.Text(streams.FieldPassword) != password || i.Private {
 			t.Errorf("%+v", i)
 		}
 		w.redis.add("Nann{1}", false, entry("1-0", "ann", "n", hour))
