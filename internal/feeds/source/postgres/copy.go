@@ -73,25 +73,35 @@ func (f *feed) copyTable(ctx context.Context, to source.Emitter, c *conn, t *Tab
 	if len(keys) == 0 {
 		return errors.New("it has no primary key, by which it would be read")
 	}
-	var names []string
-	for _, k := range keys {
-		names = append(names, quoted(string(k[0])))
+	names := make([]string, len(keys))
+	for i, k := range keys {
+		names[i] = string(k[0])
 	}
-	order := strings.Join(names, ", ")
+	order := quotedAll(names)
+	columns, _, err := f.columns(ctx, c, t)
+	if err != nil {
+		return err
+	}
+	_, filter, err := f.published(ctx, c, t)
+	if err != nil {
+		return err
+	}
 	for done := 0; ; {
-		sql := "SELECT * FROM " + t.qualified()
+		// The key comes once more at the end: the publication may lack it.
+		sql := "SELECT " + quotedAll(append(columns, names...)) + " FROM " + t.qualified() + " WHERE (" + filter + ")"
 		var params [][]byte
 		if after := f.at.Copy.After; after != nil {
 			var places []string
 			for i, v := range after {
 				places, params = append(places, fmt.Sprintf("$%d", i+1)), append(params, []byte(v))
 			}
-			sql += " WHERE (" + order + ") > (" + strings.Join(places, ", ") + ")"
+			sql += " AND (" + order + ") > (" + strings.Join(places, ", ") + ")"
 		}
 		rel, page, err := c.read(ctx, sql+" ORDER BY "+order+fmt.Sprintf(" LIMIT %d", pageOfRows), params)
 		if err != nil {
 			return needs(explain(err), "the user needs GRANT SELECT ON the table")
 		}
+		rel.columns = rel.columns[:len(rel.columns)-len(names)]
 		if err := f.resolve(ctx, rel); err != nil {
 			return err
 		}
@@ -109,8 +119,8 @@ func (f *feed) copyTable(ctx context.Context, to source.Emitter, c *conn, t *Tab
 		}
 		last := page[len(page)-1]
 		f.at.Copy.After = nil
-		for _, k := range keys {
-			f.at.Copy.After = append(f.at.Copy.After, string(last[m.column(string(k[0]))]))
+		for _, text := range last[len(rel.columns):] {
+			f.at.Copy.After = append(f.at.Copy.After, string(text))
 		}
 		if err := to.Note(ctx, f.at.encode()); err != nil {
 			return err
@@ -151,7 +161,7 @@ func valuesOf(texts [][]byte) []value {
 func (f *feed) copyPage(ctx context.Context, to source.Emitter, m *rows, page [][][]byte, at LSN) error {
 	var entries []source.Entry
 	for _, texts := range page {
-		c := change{kind: anInsert, row: valuesOf(texts)}
+		c := change{kind: anInsert, row: valuesOf(texts[:len(m.rel.columns)])}
 		entries = append(entries, m.entry(&c, source.Entry{From: "copy of " + m.full(), Version: f.at.version(at)})...)
 	}
 	if len(entries) > 0 {

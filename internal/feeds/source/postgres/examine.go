@@ -24,7 +24,7 @@ func (Kind) Examine(ctx context.Context, t source.Target) []source.Check {
 		return append(x.list, source.Check{Detail: "cannot connect: " + err.Error(), Hint: "look at the URL, the password, the network and pg_hba.conf"})
 	}
 	defer x.c.close()
-	for _, look := range []func(context.Context) error{x.level, x.replication, x.slotThere, x.kept, x.published, x.mapped} {
+	for _, look := range []func(context.Context) error{x.level, x.replication, x.slotThere, x.kept, x.freed, x.published, x.mapped} {
 		if err := look(ctx); err != nil {
 			x.bad("", "it is asked of PostgreSQL and has no answer: %s", err)
 			break
@@ -123,6 +123,27 @@ func (x *examination) kept(ctx context.Context) error {
 	return nil
 }
 
+// freed looks at how often the source may let PostgreSQL free its log.
+func (x *examination) freed(ctx context.Context) error {
+	may, silent, err := x.c.logsRunning(ctx)
+	if err != nil {
+		return err
+	}
+	if may || silent {
+		x.good("", "PostgreSQL can free its log after each %d MB that its databases write", quiet.after>>20)
+		return nil
+	}
+	hint := "a superuser could do it more often, without lines in PostgreSQL's log file"
+	switch {
+	case x.c.version >= 160_000:
+		hint = "GRANT EXECUTE ON FUNCTION pg_log_standby_snapshot() TO its user: then it can more often, and the source writes no lines into PostgreSQL's log file"
+	case x.c.version >= 150_000:
+		hint = "GRANT SET ON PARAMETER log_min_messages TO its user: then it can more often, and the source writes no lines into PostgreSQL's log file"
+	}
+	x.good(hint, "PostgreSQL can free its log after each %d MB that its databases write", loud.after>>20)
+	return nil
+}
+
 func (x *examination) published(ctx context.Context) error {
 	_, exists, err := x.c.one(ctx, "SELECT 1 FROM pg_publication WHERE pubname = "+literal(x.publication))
 	if err != nil {
@@ -157,12 +178,16 @@ func (x *examination) mapped(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		logged, _, err := x.columns(ctx, x.c, t)
+		if err != nil {
+			return err
+		}
 		identity, err := x.column(ctx, `SELECT a.attname FROM pg_class c LEFT JOIN pg_index i ON i.indrelid = c.oid AND CASE c.relreplident WHEN 'd' THEN i.indisprimary WHEN 'i' THEN i.indisreplident END
 			JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND (c.relreplident = 'f' OR a.attnum = ANY(i.indkey)) WHERE c.oid = `+t.oid())
 		if err != nil {
 			return err
 		}
-		x.identity(t, columns, identity)
+		x.identity(t, columns, logged, identity)
 	}
 	return nil
 }
@@ -178,10 +203,16 @@ func (x *examination) column(ctx context.Context, sql string) (names []string, e
 	return names, err
 }
 
-func (x *examination) identity(t *Table, columns, identity []string) {
+func (x *examination) identity(t *Table, columns, logged, identity []string) {
 	full := "ALTER TABLE " + t.qualified() + " REPLICA IDENTITY FULL"
 	lacks := func(of []string, names ...string) string {
 		return strings.Join(slices.DeleteFunc(names, func(name string) bool { return name == "" || slices.Contains(of, name) }), ", ")
+	}
+	var unlogged []string
+	for _, name := range slices.Concat([]string{t.Recipient, t.ID, t.Object, t.Title, t.Body, t.Category, t.Group}, t.Data, t.Payload) {
+		if slices.Contains(columns, name) && !slices.Contains(logged, name) && !slices.Contains(unlogged, name) {
+			unlogged = append(unlogged, name)
+		}
 	}
 	key := []string{t.Object}
 	if slices.Contains(columns, t.Group) {
@@ -195,6 +226,9 @@ func (x *examination) identity(t *Table, columns, identity []string) {
 		x.bad("make the table, or set the source again without it", "the table %s does not exist, or its user may not see it", t.full())
 	case lacks(columns, slices.Concat([]string{t.Recipient, t.ID, t.Object}, t.Data, t.Payload)...) != "":
 		x.bad("set the source again with the columns of the table", "the table %s does not have the columns %s of the mapping", t.full(), lacks(columns, slices.Concat([]string{t.Recipient, t.ID, t.Object}, t.Data, t.Payload)...))
+	case len(unlogged) > 0:
+		x.bad("set the source again without them, or let the publication have them: generated columns are in the log from PostgreSQL 18 on, with publish_generated_columns = stored",
+			"the log lacks the columns %s of %s, which the mapping names: they are generated, or the publication leaves them out", strings.Join(unlogged, ", "), t.full())
 	case len(identity) == 0:
 		x.bad(full+", or give it a primary key", "the table %s has no replica identity: PostgreSQL refuses to update and delete its rows while it is published", t.full())
 	case lacks(identity, key...) != "":

@@ -55,7 +55,7 @@ func TestAnExaminationFindsWhatKeepsASourceFromItsLog(t *testing.T) {
 	w.set(tables(gates)...)
 	w.Becomes(source.Running, "")
 	w.finds([]string{"true the replication slot godwit_shop is read"}, tables(gates)...)
-	if all := w.examined(tables(gates)...); strings.Contains(all, "false") || strings.Count(all, "\n") != 6 {
+	if all := w.examined(tables(gates)...); strings.Contains(all, "false") || strings.Count(all, "\n") != 7 {
 		t.Errorf("a source that works is examined as\n%s", all)
 	}
 	w.finds([]string{"false the publication godwit_shop does not have the table public.news", "ALTER PUBLICATION"}, tables(gates, news)...)
@@ -65,6 +65,13 @@ func TestAnExaminationFindsWhatKeepsASourceFromItsLog(t *testing.T) {
 	w.finds([]string{"false of deleted rows of public.gates PostgreSQL does not tell n"}, tables(postgres.Table{Table: "gates", Group: "g", Object: "n"})...)
 	w.finds([]string{"false the publication nobodys does not exist", "CREATE PUBLICATION"}, postgres.FieldPublication, "nobodys")
 	w.finds([]string{"false its user cannot read the log", "ALTER ROLE"}, postgres.FieldURL, strings.Replace(w.pg.URL(), "user=postgres", "user=plain", 1))
+
+	w.finds([]string{"true PostgreSQL can free its log after each 4 MB", "| \n"}, tables(gates)...)
+	w.sql("ALTER ROLE plain REPLICATION")
+	plain := []any{postgres.FieldURL, strings.Replace(w.pg.URL(), "user=postgres", "user=plain", 1)}
+	w.finds([]string{"true PostgreSQL can free its log after each 64 MB", "GRANT SET ON PARAMETER log_min_messages"}, plain...)
+	w.sql("GRANT SET ON PARAMETER log_min_messages TO plain")
+	w.finds([]string{"true PostgreSQL can free its log after each 4 MB", "| \n"}, plain...)
 
 	w.sql("SELECT pg_create_logical_replication_slot('theirs', 'test_decoding')")
 	w.finds([]string{"false", "theirs is of the plug-in test_decoding"}, postgres.FieldSlot, "theirs")

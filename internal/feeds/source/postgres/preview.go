@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgproto3"
@@ -33,6 +32,7 @@ func (Kind) Preview(ctx context.Context, t source.Target) ([]source.Sample, erro
 	ctx, cancel := context.WithTimeoutCause(ctx, previewWithin, fmt.Errorf("the preview has taken %s", previewWithin))
 	defer cancel()
 	p := &preview{feed: feed{t: &t, types: make(map[uint32]own)}, room: previewAll}
+	p.publication, _ = publication(&t)
 	if p.c, err = connect(ctx, &t, false); err != nil {
 		return nil, err
 	}
@@ -72,11 +72,20 @@ func (p *preview) table(ctx context.Context, t *Table) (entries []source.Entry, 
 		return nil, err
 	}
 	defer func() { _ = p.c.exec(ctx, "ROLLBACK") }() // a lost connection ends the transaction too
-	columns, err := p.columns(ctx, t)
+	columns, logged, err := p.columns(ctx, p.c, t)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(columns) == 0:
+		return nil, errors.New("the table does not exist, or the user may not see it")
+	case !logged:
+		return nil, errors.New("it is no table whose changes the log has: views, foreign, temporary and unlogged tables and those of the system have none there")
+	}
+	_, filter, err := p.published(ctx, p.c, t)
 	if err != nil {
 		return nil, err
 	}
-	rel, rows, err := p.c.read(ctx, fmt.Sprintf("SELECT %s FROM %s LIMIT %d", columns, t.qualified(), previewRows), nil)
+	rel, rows, err := p.c.read(ctx, fmt.Sprintf("SELECT %s FROM %s WHERE (%s) LIMIT %d", quotedAll(columns), t.qualified(), filter, previewRows), nil)
 	var large *pgproto3.ExceededMaxBodyLenErr
 	switch {
 	case errors.As(err, &large):
@@ -98,27 +107,6 @@ func (p *preview) table(ctx context.Context, t *Table) (entries []source.Entry, 
 		}
 	}
 	return entries, err
-}
-
-// columns lists the columns of a table whose changes the log has. Other tables are not previewed.
-func (p *preview) columns(ctx context.Context, t *Table) (string, error) {
-	rows, err := p.c.query(ctx, fmt.Sprintf(`SELECT c.relkind IN ('r', 'p') AND c.relpersistence = 'p' AND c.oid >= %d, a.attname
-		FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped AND a.attgenerated = ''
-		WHERE c.oid = %s ORDER BY a.attnum`, firstOwn, t.oid()))
-	if err != nil {
-		return "", err
-	}
-	var names []string
-	for _, r := range rows {
-		if string(r[0]) != "t" {
-			return "", errors.New("it is no table whose changes the log has: views, foreign, temporary and unlogged tables and those of the system have none there")
-		}
-		names = append(names, quoted(string(r[1])))
-	}
-	if len(names) == 0 {
-		return "", errors.New("the table does not exist, or the user may not see it")
-	}
-	return strings.Join(names, ", "), nil
 }
 
 // sample converts a row of the table as if it was inserted, or changed in the first way in which the mapping takes changes.

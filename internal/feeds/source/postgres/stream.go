@@ -20,10 +20,10 @@ import (
 )
 
 const (
-	askEvery   = time.Second      // the server says how far its log is, so that the slot moves while others write
-	askSoon    = time.Second / 10 // the same while its log grows fast
-	askFast    = 1 << 20          // bytes between two answers from which on it does
-	silentMost = 30 * time.Second // without a word the connection is given up
+	askEvery   = 200 * time.Millisecond // the server says how far its log is, so that the slot moves while others write
+	askSoon    = 25 * time.Millisecond  // the same while its log grows fast
+	askFast    = 1 << 20                // bytes between two answers from which on it does
+	silentMost = 30 * time.Second       // without a word the connection is given up
 	noteEvery  = 2 * time.Second
 	watchEvery = 2 * time.Second
 
@@ -44,7 +44,7 @@ func (f *feed) stream(ctx context.Context, to source.Emitter) error {
 	}
 	ctx, end := context.WithCancelCause(ctx)
 	var wg sync.WaitGroup
-	s := &stream{feed: f, to: to, net: hijacked, q: newQueue(), relations: make(map[uint32]*rows), heard: new(atomic.Int64)}
+	s := &stream{feed: f, to: to, net: hijacked, q: newQueue(), relations: make(map[uint32]*rows), heard: new(atomic.Int64), grown: make(chan struct{}, 1)}
 	stop := context.AfterFunc(ctx, func() { _ = hijacked.Conn.Close() })
 	defer func() {
 		end(nil)
@@ -53,11 +53,13 @@ func (f *feed) stream(ctx context.Context, to source.Emitter) error {
 		wg.Wait()
 	}()
 	s.confirmed.Store(uint64(f.at.LSN))
+	s.grownAt.Store(uint64(f.at.LSN) + quiet.after)
 	s.heard.Store(time.Now().UnixNano())
 	to.Caught(ctx)
 	wg.Go(func() { end(s.receive(ctx)) })
 	wg.Go(func() { end(s.keepAlive(ctx)) })
 	wg.Go(func() { end(s.look(ctx)) })
+	wg.Go(func() { end(s.logRunning(ctx)) })
 	err = s.emit(ctx)
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
@@ -105,6 +107,8 @@ type stream struct {
 	writing   sync.Mutex
 	confirmed atomic.Uint64
 	ahead     atomic.Uint64 // the end of the server's log, as it last said
+	grown     chan struct{} // has room for one: ahead has reached grownAt
+	grownAt   atomic.Uint64
 	heard     *atomic.Int64
 	oldest    atomic.Int64 // when the oldest commit that waits was made, as UnixNano; 0: none waits
 
@@ -163,7 +167,7 @@ func (s *stream) take(ctx context.Context, b []byte, c *change) error {
 		if r.torn {
 			return errTorn
 		}
-		s.ahead.Store(uint64(end))
+		s.reaches(uint64(end))
 		if s.commit == nil {
 			if err := s.q.put(ctx, item{end: end}); err != nil {
 				return err
@@ -179,13 +183,21 @@ func (s *stream) take(ctx context.Context, b []byte, c *change) error {
 		if r.torn {
 			return errTorn
 		}
-		s.ahead.Store(max(s.ahead.Load(), end))
+		s.reaches(max(s.ahead.Load(), end))
 		if err := decode(r.b, c); err != nil {
 			return err
 		}
 		return s.change(ctx, c, start)
 	}
 	return nil
+}
+
+// reaches notes how far the server's log is.
+func (s *stream) reaches(end uint64) {
+	s.ahead.Store(end)
+	if end >= s.grownAt.Load() {
+		wake(s.grown)
+	}
 }
 
 // change turns one change into entries.
@@ -339,7 +351,7 @@ func (s *stream) status(asks bool) error {
 	return nil
 }
 
-// keepAlive asks the server for the end of its log every second, more often while that grows fast, and gives up if it says nothing.
+// keepAlive asks the server for the end of its log several times a second, more often while that grows fast, and gives up if it says nothing.
 func (s *stream) keepAlive(ctx context.Context) error {
 	tick := time.NewTicker(askEvery)
 	defer tick.Stop()

@@ -168,7 +168,7 @@ func mapped(t *Table, rel *relation) *rows {
 	m := &rows{Table: t, rel: rel}
 	for _, name := range slices.Concat([]string{t.Recipient, t.ID, t.Object}, t.Data, t.Payload) {
 		if name != "" && m.column(name) < 0 {
-			m.err = fmt.Errorf("the table %s has no column %s", t.full(), name)
+			m.err = fmt.Errorf("the table %s has no column %s, or the log lacks it, as it does generated ones and those that the publication leaves out", t.full(), name)
 		}
 	}
 	return m

@@ -145,3 +145,20 @@ func (w *world) refused(values map[string]any) error {
 	_, _, err := w.Service.Set(w.Context(), "shop", postgres.Name, source.Change{Values: v})
 	return err
 }
+
+// begins runs a statement in a transaction that stays open until the returned function is called.
+func (w *world) begins(url, statement string) (commit func()) {
+	w.Helper()
+	c, err := pgx.Connect(w.Context(), url)
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = c.Close(context.Background()) })
+	run := func(sql string) {
+		if _, err := c.PgConn().Exec(w.Context(), sql).ReadAll(); err != nil {
+			w.Fatalf("%s: %v", sql, err)
+		}
+	}
+	run("BEGIN; " + statement)
+	return func() { run("COMMIT") }
+}
