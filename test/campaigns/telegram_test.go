@@ -155,6 +155,10 @@ func TestUnreadableAnswersAreParkedNotRepeated(t *testing.T) {
 	}
 }
 
+// mostParked is how many chats one end of a server may park: those that it is sending to. On a machine with nothing else to do they are two
+// or three.
+var mostParked = push.Telegram.Find().Policy.InFlight
+
 func TestAKilledServerParksAFewChatsDoublesNoneAndCorrectsAll(t *testing.T) {
 	t.Parallel()
 	alone(t)
@@ -180,7 +184,7 @@ func TestAKilledServerParksAFewChatsDoublesNoneAndCorrectsAll(t *testing.T) {
 			t.Errorf("chat %d never got it and is %s", chat(i), d.Outcome)
 		}
 	}
-	if parked := c.Counts["unknown"]; parked > 3*times || c.Counts["accepted"]+parked != len(ids) {
+	if parked := c.Counts["unknown"]; parked > times*mostParked || c.Counts["accepted"]+parked != len(ids) {
 		t.Errorf("%d kills parked %d chats: %v", times, parked, c.Counts)
 	}
 	t.Logf("%d chats, %d kills: %v", len(ids), times, c.Counts)
