@@ -236,8 +236,8 @@ func TestWhatCannotBeStartedIsAnErrorAndLeavesNothingBehind(t *testing.T) {
 		"no folder":     {server.Options{}, "names no folder"},
 		"no setting":    {server.Options{Data: "d", Settings: map[string]string{"htpp_addr": ":1"}}, "htpp_addr"},
 		"no value":      {server.Options{Data: "d", Settings: map[string]string{"retain": "soon"}}, "retain"},
-		"no module":     {server.Options{Data: "d", Modules: []string{"nats", "mqtt"}}, `no module "mqtt"; there are nats, `},
-		"no such thing": {server.Options{Data: "d", Settings: map[string]string{"mqtt_addr": ":1883"}}, "mqtt_addr"},
+		"no module":     {server.Options{Data: "d", Modules: []string{"nats", "amqp"}}, `no module "amqp"; there are nats, `},
+		"no such thing": {server.Options{Data: "d", Settings: map[string]string{"mqtt_addr": "1883"}}, "mqtt_addr"},
 	} {
 		if _, err := server.New(c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v", name, err)

@@ -57,6 +57,8 @@ type Claim struct {
 type Client struct {
 	App, Recipient, Group, Device string
 	Topics, Objects, Serve        []string // allowed patterns; nil: none, but for Objects: all; see Rights
+	Publish                       []string // patterns that clients of MQTT may publish to; nil: none
+	Key                           string   // public id of the API key that was the credential; empty: it was none
 	Expires                       time.Time
 	GroupBound                    bool // the credential names the group: objects of other groups are forbidden
 	Peek                          bool // may only observe, without acknowledging or settling (an API key with role read)

@@ -13,6 +13,9 @@ import (
 // all is the pattern list of a client that may use all names.
 var all = []string{">"}
 
+// everywhere is the list of a client that may publish everything: to topics, and by their first words to mailboxes, objects and requests.
+var everywhere = []string{">", "to.>", "o.>", "r.>"}
+
 // Client verifies a client's claim: it finds the app, verifies the credential by that app's own settings, then compares everything else in
 // the claim with the credential. From an unverified token it uses only the app claim, the algorithm and the key id, and only to choose
 // keys. A request to an app's server has its own timeout instead of ctx's, because callers with the same token share one request.
@@ -118,7 +121,7 @@ func (r *Registry) withoutToken(c Claim) (Client, error) {
 	if c.Recipient == "" {
 		return Client{}, notification.BadField("recipient", "is required: in dev mode a client without token names its recipient")
 	}
-	return Client{App: app, Recipient: c.Recipient, Group: c.Group, Device: c.Device, Topics: all, Serve: all}, nil
+	return Client{App: app, Recipient: c.Recipient, Group: c.Group, Device: c.Device, Topics: all, Serve: all, Publish: everywhere}, nil
 }
 
 // byKey authenticates a back end as a client: with role publish as any recipient of its app, with role read as an observer.
@@ -132,7 +135,10 @@ func byKey(p Principal, c Claim) (Client, error) {
 		return Client{}, notification.BadField("recipient", "is required: an API key may listen as any recipient of its app, so name one")
 	}
 	client := Client{App: p.App, Recipient: c.Recipient, Group: c.Group, Device: c.Device, Topics: all}
-	client.Peek = !p.Roles.Has(Publish)
+	client.Key = p.Key
+	if client.Peek = !p.Roles.Has(Publish); !client.Peek {
+		client.Publish = everywhere
+	}
 	if p.Roles.Has(Worker) {
 		client.Serve = all
 	}
@@ -143,6 +149,7 @@ func byKey(p Principal, c Claim) (Client, error) {
 type identity struct {
 	App, Recipient, Group, Device string
 	Topics, Objects, Serve        []string
+	Publish                       []string
 	Expires                       time.Time
 }
 
@@ -161,6 +168,7 @@ func (id identity) confirm(c Claim) (Client, error) {
 	client := Client{
 		App: id.App, Recipient: id.Recipient, Group: id.Group, GroupBound: id.Group != "", Device: id.Device, Expires: id.Expires,
 		Topics: topicPatterns(id.Topics, id.Recipient), Objects: patterns(id.Objects, id.Recipient), Serve: topicPatterns(id.Serve, id.Recipient),
+		Publish: topicPatterns(id.Publish, id.Recipient),
 	}
 	if client.Group == "" {
 		client.Group = c.Group

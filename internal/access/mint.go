@@ -18,6 +18,7 @@ const MaxTokenTTL = 10 * 365 * 24 * time.Hour
 type TokenRequest struct {
 	Recipient, Group, Device string
 	Topics, Objects, Serve   []string // nil: no such claim
+	Publish                  []string // nil: no such claim
 	TTL                      time.Duration
 }
 
@@ -36,7 +37,7 @@ func (req *TokenRequest) check() error {
 	for _, f := range []struct {
 		field string
 		list  []string
-	}{{"topics", req.Topics}, {"objects", req.Objects}, {"serve", req.Serve}} {
+	}{{"topics", req.Topics}, {"objects", req.Objects}, {"serve", req.Serve}, {"publish", req.Publish}} {
 		if problem := patternProblem(f.list); problem != "" {
 			return notification.BadField(f.field, "%s", problem)
 		}
@@ -61,7 +62,7 @@ func (r *Registry) MintToken(app string, req TokenRequest) (text string, expires
 	expires = now.Add(req.TTL).Truncate(time.Second)
 	c := mintedClaims{
 		Subject: req.Recipient, App: a.Name, Group: req.Group, Device: req.Device, Issuer: a.Issuer, Audience: a.Audience,
-		Topics: req.Topics, Objects: req.Objects, Serve: req.Serve,
+		Topics: req.Topics, Objects: req.Objects, Serve: req.Serve, Publish: req.Publish,
 		IssuedAt: *jwt.NewNumericDate(now), Expiry: *jwt.NewNumericDate(expires),
 	}
 	text, err = sign(key, c)
@@ -78,6 +79,7 @@ type mintedClaims struct {
 	Topics   []string        `json:"topics,omitzero"`
 	Objects  []string        `json:"objects,omitzero"`
 	Serve    []string        `json:"serve,omitzero"`
+	Publish  []string        `json:"publish,omitzero"`
 	IssuedAt jwt.NumericDate `json:"iat"`
 	Expiry   jwt.NumericDate `json:"exp"`
 }

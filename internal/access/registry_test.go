@@ -84,14 +84,14 @@ func TestDeletedAppTakesItsKeysAlong(t *testing.T) {
 
 func TestKeyAsATokenListensAsItsRoleAllows(t *testing.T) {
 	w := newWorld(t, access.Config{}, "shop", "other")
-	all := []string{">"}
+	all, everywhere := []string{">"}, []string{">", "to.>", "o.>", "r.>"}
 	for _, c := range []struct {
 		roles access.Role
 		want  access.Client
 		err   error
 	}{
-		{access.Publish, access.Client{Topics: all}, nil},
-		{access.Admin, access.Client{Topics: all, Serve: all}, nil},
+		{access.Publish, access.Client{Topics: all, Publish: everywhere}, nil},
+		{access.Admin, access.Client{Topics: all, Serve: all, Publish: everywhere}, nil},
 		{access.Read, access.Client{Topics: all, Peek: true}, nil},
 		{access.Read | access.Worker, access.Client{Topics: all, Serve: all, Peek: true}, nil},
 		{access.Worker, access.Client{}, access.ErrForbidden},
@@ -103,6 +103,10 @@ func TestKeyAsATokenListensAsItsRoleAllows(t *testing.T) {
 			continue
 		}
 		c.want.App, c.want.Recipient, c.want.Device = "shop", "driver-1", "cli"
+		if got.Key == "" {
+			t.Errorf("%s: the key's id is not told", c.roles)
+		}
+		got.Key = ""
 		if err != nil || !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: got %+v, %v; want %+v", c.roles, got, err, c.want)
 		}

@@ -33,6 +33,7 @@ type claims struct {
 	Topics  []string `json:"topics"`
 	Objects []string `json:"objects"`
 	Serve   []string `json:"serve"`
+	Publish []string `json:"publish"`
 }
 
 // token is a JWT that is not verified yet.
@@ -130,7 +131,7 @@ func (c *claims) identity(app *App, now time.Time) (identity, error) {
 	}
 	id := identity{
 		App: app.Name, Recipient: c.Subject, Group: c.Group, Device: c.Device,
-		Topics: c.Topics, Objects: c.Objects, Serve: c.Serve,
+		Topics: c.Topics, Objects: c.Objects, Serve: c.Serve, Publish: c.Publish,
 	}
 	if c.Expiry != nil {
 		end := min(*c.Expiry, endOfTime)
@@ -166,7 +167,7 @@ func (id *identity) check() error {
 			return fmt.Errorf("%w: the token's %s is not a valid name", ErrUnauthenticated, f.field)
 		}
 	}
-	for _, list := range [][]string{id.Topics, id.Objects, id.Serve} {
+	for _, list := range [][]string{id.Topics, id.Objects, id.Serve, id.Publish} {
 		if problem := patternProblem(list); problem != "" {
 			return fmt.Errorf("%w: a pattern list of the token %s", ErrUnauthenticated, problem)
 		}

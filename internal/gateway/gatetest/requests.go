@@ -330,6 +330,9 @@ func servingRefused(t *testing.T, g *Gate, s *Server) {
 		t.Errorf("answered with %+v, want forbidden", f)
 	}
 	for _, bad := range []string{"", "a..b", "a.>.b", "*x", "a b", "a\\u0000"} {
+		if g.AnyName {
+			break
+		}
 		c.send(`{"serve":{"subjects":["%s"]}}`, bad)
 		if f := c.want("error"); f.Code != "bad_field" || f.Field != "subjects" {
 			t.Errorf("%q is answered with %+v, want bad_field", bad, f)

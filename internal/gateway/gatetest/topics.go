@@ -166,9 +166,11 @@ func subscriptionRefused(t *testing.T, g *Gate, s *Server) {
 	s.Tell(t, "rides.oslo", `4`)
 	c.message("users.driver-1.inbox", `3`)
 	c.message("rides.oslo", `4`)
-	c.send(`{"subscribe":{"topics":["a..b"]}}`)
-	if f := c.want("error"); f.Code != "bad_field" || f.Field != "topics" {
-		t.Errorf("answered with %+v, want bad_field of topics", f)
+	if !g.AnyName {
+		c.send(`{"subscribe":{"topics":["a..b"]}}`)
+		if f := c.want("error"); f.Code != "bad_field" || f.Field != "topics" {
+			t.Errorf("answered with %+v, want bad_field of topics", f)
+		}
 	}
 	none := g.welcomed(t, s, Options{Recipient: "driver-1", Token: s.Token(t, "driver-1", time.Minute)})
 	none.send(`{"subscribe":{"topics":["rides.oslo"],"queue":"q"}}`)

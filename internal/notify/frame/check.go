@@ -55,6 +55,14 @@ func (c *Client) reset(k Kind) {
 	}
 }
 
+// Check applies the rules of frames to one that a gateway has made itself. A returned error is an *Error.
+func (c *Client) Check() error {
+	if err := c.check(); err != nil {
+		return c.toRequest(err, func() []byte { return c.Reply.RequestID })
+	}
+	return nil
+}
+
 // check applies the rules that both encodings share.
 func (c *Client) check() error {
 	switch c.Kind {

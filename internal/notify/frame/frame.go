@@ -66,6 +66,11 @@ type Hello struct {
 	// Once is set only by gateways, for clients that cannot acknowledge: notifications stay in the mailbox and are sent once to this
 	// connection.
 	Once bool
+	// Quiet is set only by gateways whose protocol sends nothing twice on one connection: a notification comes again after a nack, or on the
+	// next connection.
+	Quiet bool
+	// Fleeting is set only by gateways: registrations for objects end with the session although it has a device.
+	Fleeting bool
 }
 
 // Error describes a frame that cannot be accepted. It does not end the connection: the answer is an error frame.

@@ -90,7 +90,8 @@ type side struct {
 
 // plainSide makes the side of a client that needed none so far: it named no group, and its grants determine its rights.
 func (s *Session) plainSide() *side {
-	who, _ := client(access.Client{App: s.app, Recipient: s.recipient, Device: s.device, Peek: s.peek})
+	who, _ := client(access.Client{App: s.app, Recipient: s.recipient, Device: s.device, Peek: s.peek || s.ways.is(fleeting)})
+	who.Observer = s.peek
 	who.Rights = common[s.grants]
 	return &side{who: who}
 }
@@ -147,10 +148,13 @@ func (s *Session) Uncork() {
 }
 
 // open opens the capabilities' parts for a client that has just been verified. Nil: the client needs no side.
-func (s *Session) open(c access.Client) *side {
+func (s *Session) open(c access.Client, fleeting bool) *side {
 	h := s.hub
 	if len(h.capabilities) == 0 {
 		return nil
+	}
+	if fleeting {
+		c.Device = ""
 	}
 	who, special := client(c)
 	kept := side{who: who}

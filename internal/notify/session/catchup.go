@@ -353,7 +353,7 @@ func (s *Session) redeliver(items []*mailbox.Item, refs []mailbox.Ref, sc *scrat
 		}
 		f.step &^= again
 		it.Attempts = max(it.Attempts, uint32(f.attempt))
-		f.due = now + s.hub.backoff(it.Attempts+1)
+		f.due = s.dueAgain(it.Attempts + 1)
 		if !s.blocked && s.send(it, it.Attempts+1, sc) {
 			s.win.putBack(f)
 			f.attempt++
@@ -370,7 +370,7 @@ func (s *Session) settleWritten(pos int64, it *mailbox.Item, sc *scratch) {
 	case s.win == nil || !slices.Contains(s.win.written.at, pos):
 	case it == nil:
 		s.settledAck(pos)
-	case s.once: // it is meant to stay
+	case s.ways.is(once): // it is meant to stay
 	default:
 		sc.settles = append(sc.settles, s.settleDelivered(it))
 	}

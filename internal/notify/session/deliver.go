@@ -118,8 +118,8 @@ func (s *Session) deliver(it *mailbox.Item, sc *scratch) bool {
 		return true
 	}
 	sc.mark(s, it)
-	if it.N.Ack == notification.AckNone || s.once {
-		if !s.once {
+	if it.N.Ack == notification.AckNone || s.ways.is(once) {
+		if !s.ways.is(once) {
 			sc.settles = append(sc.settles, s.settleDelivered(it))
 			sc.marks[len(sc.marks)-1].Told = sc.alone
 		}
@@ -127,7 +127,7 @@ func (s *Session) deliver(it *mailbox.Item, sc *scratch) bool {
 		w.written.at = append(w.written.at, it.Pos)
 		return true
 	}
-	due := s.hub.instant() + s.hub.backoff(it.Attempts+1)
+	due := s.dueAgain(it.Attempts + 1)
 	s.addFlight(inflight{
 		pos: it.Pos, id: it.N.ID, due: due, attempt: uint16(min(it.Attempts+1, math.MaxUint16)), all: it.N.Ack == notification.AckAll,
 		since: s.hub.millis(it.N.Due()),
@@ -136,6 +136,14 @@ func (s *Session) deliver(it *mailbox.Item, sc *scratch) bool {
 		s.arm(due)
 	}
 	return true
+}
+
+// dueAgain is when an attempt is repeated that gets no answer on this connection.
+func (s *Session) dueAgain(attempt uint32) instant {
+	if s.ways.is(quiet) {
+		return never
+	}
+	return s.hub.instant() + s.hub.backoff(attempt)
 }
 
 // settleDelivered makes the settle of a copy that needs no acknowledgement.

@@ -94,6 +94,9 @@ func (h *Hub) decide(v verification, claim access.Claim, c access.Client, err er
 	if err == nil {
 		err = notification.CheckName("recipient", c.Recipient)
 	}
+	if k, ok := v.s.t.(Knower); ok && err == nil && !v.renew {
+		err = k.Verified(c)
+	}
 	switch {
 	case err != nil:
 		h.log.DebugContext(h.ctx, "client refused", "app", claim.App, "error", err)
@@ -136,7 +139,7 @@ func (o *opening) claim() access.Claim {
 // first frame. Pending notifications are read after both, so that none is missed.
 func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	h := s.hub
-	kept := s.open(c)
+	kept := s.open(c, hello.Fleeting)
 	s.mu.Lock()
 	if s.state != verifying {
 		s.mu.Unlock()
@@ -144,7 +147,7 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 		return
 	}
 	s.app, s.recipient, s.device, s.peek = c.App, c.Recipient, c.Device, c.Peek
-	s.grants, s.once = grantsOf(c), hello.Once
+	s.grants, s.ways = grantsOf(c), waysOf(hello)
 	_, _ = rand.Read(s.secret[:]) // never fails
 	s.window = uint16(min(hello.Window, maxWindow))
 	if s.window == 0 {

@@ -42,13 +42,37 @@ type Session struct {
 	connected instant
 	probedFor instant // value of alive for which a probe was sent
 	grants    grants
-	once      bool   // the client cannot acknowledge: notifications written to it stay in the mailbox, and are not written again
+	ways      ways
 	grain     uint16 // in the tick in which it was welcomed
 
 	last   uint64  // newest seq up to which the session has received everything
 	missed uint64  // newest seq dropped while behind, since the last read began
 	win    *window // nil while nothing is in flight
 	side   *side   // nil for nearly all sessions after their hello
+}
+
+// ways are peculiarities of a client's protocol.
+type ways uint8
+
+const (
+	once     ways = 1 << iota // it cannot acknowledge: notifications written to it stay in the mailbox, and are not written again
+	quiet                     // a notification comes again only after a nack or on the next connection
+	fleeting                  // registrations end with the session although it has a device
+)
+
+func (w ways) is(one ways) bool { return w&one != 0 }
+
+func waysOf(hello *frame.Hello) (w ways) {
+	if hello.Once {
+		w |= once
+	}
+	if hello.Quiet {
+		w |= quiet
+	}
+	if hello.Fleeting {
+		w |= fleeting
+	}
+	return w
 }
 
 type state uint8
@@ -135,6 +159,18 @@ func (s *Session) frame(f *frame.Client) (acks []*mailbox.Settle) {
 		s.use(f)
 	}
 	return nil
+}
+
+// Once sets whether the client can acknowledge no notification; see frame.Hello. It is for protocols whose clients choose while they are
+// connected.
+func (s *Session) Once(on bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if on {
+		s.ways |= once
+	} else {
+		s.ways &^= once
+	}
 }
 
 // Bad answers a frame that could not be decoded with an error frame; after too many in a row the session ends. If the frame is an invalid

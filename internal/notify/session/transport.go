@@ -1,6 +1,7 @@
 package session
 
 import (
+	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/notify/frame"
 )
 
@@ -22,9 +23,16 @@ type Transport interface {
 	// Pause stops the reading of the client's frames until Resume. It is called from within Session.Frame while a hello is verified. The
 	// gateway must not pass frames after the current one before Resume.
 	Pause()
+	// Resume is called without the session locked: the gateway may pass frames of its own before it reads on.
 	Resume()
 	// Name is the gateway's short name for metrics and presence: ws, grpc, sse, poll.
 	Name() string
+}
+
+// Knower is a Transport that has to know its client before the welcome: what its credential allows beyond a session.
+type Knower interface {
+	// Verified is called without the session locked, while reading is paused. An error refuses the client.
+	Verified(who access.Client) error
 }
 
 // Corker is a Transport that can send many small frames at once.

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"godwit.dev/godwit/api/godwitpb"
-	"godwit.dev/godwit/internal/engine/reactor"
-	"godwit.dev/godwit/internal/gateway/admission"
 	"godwit.dev/godwit/internal/gateway/grpcgate"
 	"godwit.dev/godwit/internal/gateway/workergate"
 	"godwit.dev/godwit/internal/server/app/compat"
@@ -64,7 +62,7 @@ func (a *App) listen(ctx context.Context, w *web.Web, other *compat.Service) err
 
 // addresses returns the listening addresses.
 func addresses(byKey map[string]string) (at datadir.Addresses) {
-	named := map[string]*string{"http_addr": &at.HTTP, "grpc_addr": &at.GRPC, "nats_addr": &at.NATS, "gateway_addr": &at.Gateway, "compat_http_addr": &at.CompatHTTP}
+	named := map[string]*string{"http_addr": &at.HTTP, "grpc_addr": &at.GRPC, "mqtt_addr": &at.MQTT, "nats_addr": &at.NATS, "gateway_addr": &at.Gateway, "compat_http_addr": &at.CompatHTTP}
 	for key, addr := range byKey {
 		if into := named[key]; into != nil {
 			*into = addr
@@ -97,10 +95,9 @@ func grpcListener(w *web.Web, other *compat.Service) listen.Listener {
 			if other != nil {
 				other.Register(srv)
 			}
-			lim := reactor.Limits{Handshake: admission.Patience, Admit: w.Conns.Gate.Admit, NoFiles: w.Conns.Gate.NoFiles}
 			return listen.Service{
 				Name:     "gRPC answers",
-				Run:      func(ctx context.Context) error { return srv.Serve(ctx, w.Conns.Reactor, ln, conf, lim) },
+				Run:      func(ctx context.Context) error { return srv.Serve(ctx, w.Conns.Reactor, ln, conf, w.Conns.Limits()) },
 				Shutdown: srv.Shutdown,
 			}, nil
 		},

@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/source/outbox"
 	"godwit.dev/godwit/internal/feeds/source/postgres"
 	"godwit.dev/godwit/internal/feeds/source/streams"
+	"godwit.dev/godwit/internal/gateway/mqttgate"
 	"godwit.dev/godwit/internal/gateway/natsgate"
 	"godwit.dev/godwit/internal/sending/apns"
 	"godwit.dev/godwit/internal/sending/channel"
@@ -22,6 +23,7 @@ import (
 	"godwit.dev/godwit/internal/sending/webpush"
 	"godwit.dev/godwit/internal/server/app/datadir"
 	"godwit.dev/godwit/internal/server/app/figures"
+	"godwit.dev/godwit/internal/server/app/web"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/server/module"
 	"godwit.dev/godwit/internal/store"
@@ -32,6 +34,7 @@ import (
 func Modules() []module.Module {
 	return []module.Module{
 		natsgate.Module(),
+		mqttgate.Module(),
 		channelOf(push.WebPush, func(o channel.Options) channel.Kind {
 			return webpush.Kind{AllowPrivate: o.AllowPrivate, Server: o.PublicURL}
 		}),
@@ -114,9 +117,11 @@ func services(s *figures.Server) *module.Services {
 	c := s.Core
 	return &module.Services{
 		Log: s.Log, Now: s.Stores.Clock, Node: s.Node, Version: s.Version, Access: s.Access,
-		Mailbox: c.Mailbox, Publisher: c.Publisher, Hub: c.Hub, Objects: c.Objects, Topics: c.Topics, Bus: c.Bus, Events: s.Stores.Events,
-		Gate: s.Conns.Gate, Hellos: c.Hellos, Publishes: s.Conns.Publish, Draining: s.Draining, Own: s.Own,
+		Mailbox: c.Mailbox, Publisher: c.Publisher, Hub: c.Hub, Objects: c.Objects, Topics: c.Topics, Requests: c.Requests, Bus: c.Bus, Events: s.Stores.Events,
+		Doors:    module.Doors{Gate: s.Conns.Gate, Reactor: s.Conns.Reactor, Hellos: c.Hellos, Publishes: s.Conns.Publish},
+		Draining: s.Draining, Own: s.Own,
 		Databases:  s.Stores.Database,
+		ReadDraft:  web.ReadDraft,
 		ListenAddr: s.Settings.Listens,
 	}
 }

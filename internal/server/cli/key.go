@@ -172,6 +172,7 @@ func (p *program) tokenCommand() *cobra.Command {
 	f.StringSliceVar(&req.Topics, "topics", nil, "topics it may subscribe to, as patterns")
 	f.StringSliceVar(&req.Objects, "objects", nil, "objects it may register for, as patterns (default: all)")
 	f.StringSliceVar(&req.Serve, "serve", nil, "subjects it may serve, as patterns")
+	f.StringSliceVar(&req.Publish, "publish", nil, "topics it may publish to over MQTT, as patterns; to.NAME is a mailbox, o.GROUP.NAME an object, r.NAME a request")
 	dataFlags(cmd)
 	return cmd
 }

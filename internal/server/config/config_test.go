@@ -75,7 +75,7 @@ func TestBadSettingNamesKeyValueAndOrigin(t *testing.T) {
 		{"yes or no", nil, []string{"GODWIT_DEV=perhaps"}, []string{"dev", `"perhaps"`, "true nor false"}},
 		{"bounds", []string{"--window", "2000"}, nil, []string{"window", `"2000"`, "between 1 and 1024"}},
 		{"choice", []string{"--grpc-engine", "magic"}, nil, []string{"grpc_engine", `"magic"`, "reactor, std"}},
-		{"mqtt", []string{"--mqtt-addr", ":1883"}, nil, []string{"mqtt_addr", `":1883"`, "no such listener"}},
+		{"mqtt listener", []string{"--mqtt-addr", "1883"}, nil, []string{"mqtt_addr", `"1883"`, "127.0.0.1:8080"}},
 		{"nats listener", []string{"--nats-addr", "4222"}, nil, []string{"nats_addr", `"4222"`, "127.0.0.1:8080"}},
 		{"open nats listener", []string{"--dev", "--nats-addr", "0.0.0.0:4222"}, nil, []string{"nats_addr", "--dev-any-address"}},
 		{"nats twice", []string{"--nats", "nats://10.0.0.1:4222", "--nats-addr", ":4222"}, nil, []string{"nats_addr", "beside nats"}},

@@ -6,7 +6,7 @@ import "godwit.dev/godwit/internal/compat/nammayatri"
 type ListenerSettings struct {
 	HTTPAddr string `key:"http_addr" default:":8080" group:"Listeners" help:"address of the HTTP listener (API, WebSocket, SSE, long-poll), or off"`
 	GRPCAddr string `key:"grpc_addr" default:":50051" group:"Listeners" help:"address of the gRPC listener, or off"`
-	MQTTAddr string `key:"mqtt_addr" default:"off" group:"Listeners" help:"address of the MQTT listener; this version has none, so only off is accepted"`
+	MQTTAddr string `key:"mqtt_addr" default:"off" group:"Listeners" help:"address of the listener for MQTT clients, or off"`
 	NATSAddr string `key:"nats_addr" default:"off" group:"Listeners" help:"address of the listener for NATS clients, or off"`
 }
 

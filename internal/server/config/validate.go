@@ -17,9 +17,6 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// unbuilt lists settings, by key, for features that this version does not have. The README lists the same.
-var unbuilt = map[string]string{"mqtt_addr": "MQTT"}
-
 // Validate makes the checks across several settings. The error is an *Error, or several joined.
 func (c *Config) Validate() error {
 	var problems []error
@@ -28,9 +25,6 @@ func (c *Config) Validate() error {
 	}
 	if c.Data == "" {
 		bad("data", c.Data, "must name a folder")
-	}
-	if c.MQTTAddr != Off { // and the other keys of unbuilt
-		bad("mqtt_addr", c.MQTTAddr, "cannot be served: this version has no such listener; leave it off")
 	}
 	if c.OTLP != "" && !baseURL(c.OTLP) {
 		bad("otlp", Redacted(c.OTLP), "is not a collector's URL, like http://localhost:4318, without user, query and fragment: paths are added to it")
@@ -44,7 +38,7 @@ func (c *Config) Validate() error {
 	c.validateNATS(bad)
 	c.validateCluster(bad)
 	c.validateCompat(bad)
-	for _, l := range []struct{ key, addr string }{{"http_addr", c.HTTPAddr}, {"grpc_addr", c.GRPCAddr}, {"nats_addr", c.NATSAddr}, {"gateway_addr", c.GatewayAddr}, {"cluster_addr", c.ClusterAddr}} {
+	for _, l := range []struct{ key, addr string }{{"http_addr", c.HTTPAddr}, {"grpc_addr", c.GRPCAddr}, {"mqtt_addr", c.MQTTAddr}, {"nats_addr", c.NATSAddr}, {"gateway_addr", c.GatewayAddr}, {"cluster_addr", c.ClusterAddr}} {
 		if p := c.AddrProblem(l.addr); p != "" {
 			bad(l.key, l.addr, "%s", p)
 		}

@@ -17,13 +17,16 @@ import (
 	"godwit.dev/godwit/internal/access/limit"
 	"godwit.dev/godwit/internal/access/signin"
 	"godwit.dev/godwit/internal/cluster/lease"
+	"godwit.dev/godwit/internal/engine/reactor"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/messaging/bus"
 	"godwit.dev/godwit/internal/messaging/pubsub"
+	"godwit.dev/godwit/internal/messaging/request"
 	"godwit.dev/godwit/internal/notify/delivery"
 	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/notify/session"
 	"godwit.dev/godwit/internal/objects/signal"
 	"godwit.dev/godwit/internal/sending/channel"
@@ -101,18 +104,27 @@ type Services struct {
 	Hub       *session.Hub
 	Objects   *signal.Service
 	Topics    *pubsub.Service
+	Requests  *request.Service
 	Bus       *bus.Bus
 	Events    event.Log
-	Gate      Gate
-	Hellos    *limit.Addrs // of session starts
-	Publishes *limit.Keys
-	Draining  <-chan struct{} // closed when the server stops or drains
+	Doors
+	Draining <-chan struct{} // closed when the server stops or drains
 	// Own takes leases on an app's work that only one node may do at a time. Nil: there are no other nodes.
 	Own func(what string) lease.Func
 	// Databases returns the database with a module's tables.
 	Databases func(module string) *Database
+	// ReadDraft reads the body of a publish.
+	ReadDraft func(body []byte) (*notification.Draft, error)
 	// ListenAddr is the address to bind for the setting with this key. Empty: off.
 	ListenAddr func(key string) (string, error)
+}
+
+// Doors are what gateways share: event loops and limits.
+type Doors struct {
+	Gate      Gate
+	Reactor   *reactor.Reactor // the event loops of all connections
+	Hellos    *limit.Addrs     // of session starts
+	Publishes *limit.Keys
 }
 
 // Set starts modules and holds their registrations.

@@ -130,7 +130,7 @@ var places = map[string]layer{
 // service's protocol, and the tables of one database share how it is opened (docs/adr/0014).
 var allowedBetweenAdapters = map[string][]string{
 	"internal/gateway":        {"internal/engine/reactor", "internal/server/module", "internal/messaging/bus"}, // as modules
-	"internal/server/module":  {"internal/messaging/bus", "internal/store"},
+	"internal/server/module":  {"internal/messaging/bus", "internal/store", "internal/engine/reactor"},
 	"internal/server/admin":   {"internal/server/module"},  // whose pages it shows
 	"internal/server/httpapi": {"internal/engine/reactor"}, // whose connections carry publishes (docs/adr/0026)
 	"internal/compat":         {"internal/gateway"},        // its engine carries another service's streams

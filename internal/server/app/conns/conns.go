@@ -53,6 +53,11 @@ func Start(g *ground.Ground, opening func()) (*Connections, error) {
 	return c, nil
 }
 
+// Limits returns the limits of a listener whose connections are on the event loops from the start.
+func (c *Connections) Limits() reactor.Limits {
+	return reactor.Limits{Handshake: admission.Patience, Admit: c.Gate.Admit, NoFiles: c.Gate.NoFiles}
+}
+
 // addrShare limits one address to this fraction (1/4) of all connections, unless a setting changes it, so that a stranger cannot use up all
 // of them.
 const addrShare = 4

@@ -190,6 +190,9 @@ func (w *Web) EscalationSteps() *timeline.Service {
 	return timeline.New(timeline.Config{Steps: w.Sending.Escalations})
 }
 
+// ReadDraft reads the body of a publish, for modules that take one in another way.
+var ReadDraft = backend.ReadDraft
+
 // routes returns the calls of the API. The backend API also answers publishes on connections that were handed over to package direct.
 func (w *Web) routes(known *recipient.Service, told *timeline.Service) (*backend.API, []call.Route) {
 	c, s, stores := w.Core, w.Sending, w.Stores

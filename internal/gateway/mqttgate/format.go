@@ -1,0 +1,258 @@
+package mqttgate
+
+import (
+	"encoding/binary"
+	"errors"
+	"time"
+
+	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/objects/object"
+)
+
+// A PUBLISH packet differs from one receiver to the next before its payload: packet id, properties, what is left of the expiry. So sessions
+// of this gateway write frames in a form of its own, which holds what such a packet needs beside the shared payload. Encoder and unpacker
+// are both here; only connections of this gateway see these bytes.
+
+// format is the form of frames between a session and its connection.
+var format = &frame.Codec{Name: "mqtt", Decode: noFrames, Head: appendDelivery, Encoder: packing{}}
+
+func noFrames([]byte, *frame.Client) error {
+	return errors.New("an MQTT client sends packets, not frames")
+}
+
+// appendDelivery appends what differs from one delivery of a notification to the next.
+func appendDelivery(dst []byte, seq uint64, attempt uint32, _ int) []byte {
+	return binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint64(dst, seq), attempt)
+}
+
+// packing encodes frames as fields. A text has its length before it.
+type packing struct{}
+
+func appendString(dst []byte, s string) []byte {
+	return append(binary.AppendUvarint(dst, uint64(len(s))), s...)
+}
+
+func appendStrings(dst []byte, list []string) []byte {
+	dst = binary.AppendUvarint(dst, uint64(len(list)))
+	for _, s := range list {
+		dst = appendString(dst, s)
+	}
+	return dst
+}
+
+func appendBool(dst []byte, is bool) []byte {
+	if is {
+		return append(dst, 1)
+	}
+	return append(dst, 0)
+}
+
+// parts reads fields that packing has written.
+type parts struct{ b []byte }
+
+func (p *parts) number() uint64 {
+	v, n := binary.Uvarint(p.b)
+	p.b = p.b[n:]
+	return v
+}
+
+func (p *parts) bytes() []byte {
+	n := p.number()
+	v := p.b[:n:n]
+	p.b = p.b[n:]
+	return v
+}
+
+func (p *parts) text() string { return string(p.bytes()) }
+
+func (p *parts) texts() []string {
+	list := make([]string, p.number())
+	for i := range list {
+		list[i] = p.text()
+	}
+	return list
+}
+
+func (p *parts) bool() bool {
+	is := p.b[0] == 1
+	p.b = p.b[1:]
+	return is
+}
+
+// unpack returns the fields of a frame: those of one delivery, and those that all receivers share.
+func unpack(head, tail []byte) (one, all parts) { return parts{head}, parts{tail} }
+
+// either returns the fields of a frame that is all head or all tail.
+func either(one, all parts) parts {
+	if len(one.b) > 0 {
+		return one
+	}
+	return all
+}
+
+// note is a notification on its way to a client.
+type note struct {
+	seq     uint64
+	attempt uint32
+	settled bool // needs no acknowledgement
+	asks    bool // waits for a reply
+	expires time.Time
+	id      []byte
+	members []byte // of its JSON object beside seq and attempt, and the end of the object
+}
+
+// NotificationTail implements frame.Encoder.
+func (packing) NotificationTail(n *notification.Notification) []byte {
+	json := frame.JSON.NotificationTail(n)
+	json = json[:len(json)-1] // without the end of the frame around the object
+	dst := make([]byte, 0, len(json)+len(n.ID)+16)
+	dst = appendBool(appendBool(dst, n.Ack == notification.AckNone), !n.ReplyBy.IsZero())
+	dst = binary.AppendUvarint(dst, uint64(n.ExpiresAt.UnixMilli())) //nolint:gosec // after 1970
+	return append(appendString(dst, n.ID), json...)
+}
+
+func readNote(one, all parts) (n note) {
+	n.seq, n.attempt = binary.BigEndian.Uint64(one.b), binary.BigEndian.Uint32(one.b[8:])
+	n.settled, n.asks = all.bool(), all.bool()
+	n.expires = time.UnixMilli(int64(all.number())) //nolint:gosec // was written from one
+	n.id, n.members = all.bytes(), all.b
+	return n
+}
+
+// message is a message of a topic, or a number of dropped ones.
+type message struct {
+	gap         uint64
+	topic       string // empty: no MQTT client can have it
+	contentType string
+	payload     []byte
+}
+
+// Message implements frame.Encoder.
+func (packing) Message(m *frame.Message) []byte {
+	name := fromTopic(m.Topic)
+	contentType := m.ContentType
+	if contentType == anyBytes {
+		contentType = "" // which means the same
+	}
+	dst := make([]byte, 0, len(name)+len(contentType)+len(m.Data)+8)
+	return append(appendString(appendString(binary.AppendUvarint(dst, 0), name), contentType), m.Data...)
+}
+
+const anyBytes = "application/octet-stream"
+
+// Gap implements frame.Encoder.
+func (packing) Gap(dst []byte, n uint32) []byte { return binary.AppendUvarint(dst, uint64(n)) }
+
+func readMessage(p parts) (m message) {
+	if m.gap = p.number(); m.gap == 0 {
+		m.topic, m.contentType, m.payload = p.text(), p.text(), p.b
+	}
+	return m
+}
+
+// state is the state of an object.
+type state struct {
+	version       uint64
+	known         bool
+	group, object string
+	contentType   string
+	payload       []byte
+}
+
+// Object implements frame.Encoder.
+func (packing) Object(k object.Key, s *object.State) []byte {
+	dst := make([]byte, 0, len(k.Group)+len(k.Object)+len(s.ContentType)+len(s.Payload)+24)
+	dst = binary.AppendUvarint(dst, uint64(s.Version)) //nolint:gosec // not negative
+	dst = appendBool(dst, s.Known)
+	dst = appendString(appendString(appendString(dst, k.Group), k.Object), s.ContentType)
+	return append(dst, s.Payload...)
+}
+
+func readState(p parts) state {
+	return state{version: p.number(), known: p.bool(), group: p.text(), object: p.text(), contentType: p.text(), payload: p.b}
+}
+
+// Welcome implements frame.Encoder.
+func (packing) Welcome(dst []byte, w frame.Welcome) []byte {
+	dst = appendString(appendString(appendString(dst, w.Session), w.App), w.Recipient)
+	dst = appendString(dst, w.Digest)
+	dst = binary.AppendUvarint(dst, uint64(w.Heartbeat))              //nolint:gosec // not negative
+	return binary.AppendUvarint(dst, uint64(max(w.Registrations, 0))) //nolint:gosec // not negative
+}
+
+func readWelcome(p parts) frame.Welcome {
+	return frame.Welcome{Session: p.text(), App: p.text(), Recipient: p.text(), Digest: p.text(), Heartbeat: time.Duration(p.number()), Registrations: int(p.number())} //nolint:gosec // were written from such
+}
+
+// Recall implements frame.Encoder: the payload of its packet. Names need no escapes in JSON.
+func (packing) Recall(dst []byte, ids []string) []byte {
+	dst = append(dst, `{"ids":[`...)
+	for i, id := range ids {
+		if i > 0 {
+			dst = append(dst, ',')
+		}
+		dst = append(append(append(dst, '"'), id...), '"')
+	}
+	return append(dst, "]}"...)
+}
+
+// Registered implements frame.Encoder.
+func (packing) Registered(dst []byte, r frame.Registered) []byte {
+	return appendString(appendStrings(appendString(dst, r.Group), r.Objects), r.Digest)
+}
+
+func readRegistered(p parts) frame.Registered {
+	return frame.Registered{Group: p.text(), Objects: p.texts(), Digest: p.text()}
+}
+
+// RegistrationFailed implements frame.Encoder.
+func (packing) RegistrationFailed(dst []byte, r frame.RegistrationFailed) []byte {
+	return appendBool(appendString(appendStrings(appendString(dst, r.Group), r.Objects), r.Code), r.Transient)
+}
+
+func readFailed(p parts) frame.RegistrationFailed {
+	return frame.RegistrationFailed{Group: p.text(), Objects: p.texts(), Code: p.text(), Transient: p.bool()}
+}
+
+// Pong implements frame.Encoder. Pings are answered without the session.
+func (packing) Pong(dst []byte, _ string) []byte { return dst }
+
+// Goodbye implements frame.Encoder. The connection gets the goodbye itself when it has to close.
+func (packing) Goodbye(dst []byte, _ frame.Goodbye) []byte { return dst }
+
+// Error implements frame.Encoder.
+func (packing) Error(dst []byte, e frame.Error) []byte {
+	return appendStrings(appendString(appendString(appendString(dst, e.Code), e.Message), e.Field), e.Refused)
+}
+
+func readError(p parts) frame.Error {
+	return frame.Error{Code: p.text(), Message: p.text(), Field: p.text(), Refused: p.texts()}
+}
+
+// Request implements frame.Encoder.
+func (packing) Request(dst []byte, r *frame.Request) []byte {
+	dst = appendStrings(dst, []string{r.ID, r.Subject, r.Method, r.Path, r.Query, r.ContentType})
+	dst = binary.AppendUvarint(dst, uint64(r.Deadline.UnixMilli())) //nolint:gosec // after 1970
+	var pairs []string
+	for name, values := range r.Headers {
+		for _, v := range values {
+			pairs = append(pairs, name, v)
+		}
+	}
+	return append(appendStrings(dst, pairs), r.Data...)
+}
+
+// question is a request to this client.
+type question struct {
+	frame.Request
+	headers []string // names and values in turn
+}
+
+func readRequest(p parts) (q question) {
+	f := p.texts()
+	q.ID, q.Subject, q.Method, q.Path, q.Query, q.ContentType = f[0], f[1], f[2], f[3], f[4], f[5]
+	q.Deadline = time.UnixMilli(int64(p.number())) //nolint:gosec // was written from one
+	q.headers, q.Data = p.texts(), p.b
+	return q
+}

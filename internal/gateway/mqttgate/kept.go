@@ -1,0 +1,214 @@
+package mqttgate
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+)
+
+// keptSession is what MQTT calls a session: what outlasts a connection. The mailbox and the registrations for objects are in the store; this
+// is the rest. It is in memory: a client that comes back after a restart is told that its session is gone, and subscribes again.
+// keptSessions.mu guards it.
+type keptSession struct {
+	of       sessionName
+	present  bool // it was there when the client came
+	subs     []subscription
+	received *packetIDs  // QoS 2 packets that were published and not released
+	owner    *conn       // nil: the client is away
+	until    time.Time   // while it is away
+	will     *willing    // of a client that is away: it is published unless the client comes back in time
+	timer    *time.Timer // of the will
+}
+
+// sessionName identifies a session.
+type sessionName struct{ app, recipient, device string }
+
+// keptSessions holds the sessions that outlast their connections.
+type keptSessions struct {
+	g    *Gateway
+	mu   sync.Mutex
+	all  map[sessionName]*keptSession
+	away int
+	most int
+}
+
+// take gives a verified client its session, or discards it. c.mu is held.
+func (k *keptSessions) take(c *conn, who access.Client) {
+	name := sessionName{who.App, who.Recipient, who.Device}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s := k.all[name]
+	if s != nil && s.owner == nil {
+		k.away--
+		s.comeBack()
+		if c.has(clean) || !s.until.After(k.g.cfg.Now()) {
+			k.end(s)
+			s = nil
+		}
+	}
+	if s != nil && c.has(clean) { // another connection has it, and will be ended
+		delete(k.all, name)
+		s = nil
+	}
+	switch {
+	case !c.has(lasting) && s == nil:
+		return
+	case s == nil:
+		s = &keptSession{of: name, received: &packetIDs{}}
+		k.all[name] = s
+	default:
+		s.present = true
+	}
+	s.owner = c
+	c.more.state, c.more.received = s, s.received
+}
+
+// comeBack withdraws a delayed will: its client is here again.
+func (s *keptSession) comeBack() {
+	if s.timer != nil && s.timer.Stop() {
+		s.will = nil
+	}
+	s.timer = nil
+}
+
+// end drops a session, and publishes a will that waits for its end. k.mu is held.
+func (k *keptSessions) end(s *keptSession) {
+	if k.all[s.of] == s {
+		delete(k.all, s.of)
+	}
+	if s.timer != nil && s.timer.Stop() {
+		k.publish(s)
+	}
+}
+
+// publish publishes a session's will. k.mu is held.
+func (k *keptSessions) publish(s *keptSession) {
+	if s.will != nil {
+		k.g.laneOf(s.of.app).add(s.will.job)
+		s.will = nil
+	}
+}
+
+// left notes that a client's connection has ended, and returns its will if that is due now. Without room for one more session, or without an
+// expiry, the session ends too.
+func (k *keptSessions) left(c *conn, s *keptSession, expiry uint32, w *willing) (now *willing) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if s.owner != c { // another connection has taken it over
+		if w != nil && w.delay > 0 {
+			return nil
+		}
+		return w
+	}
+	s.owner = nil
+	if expiry == 0 || k.away >= k.most || k.g.ctx.Err() != nil {
+		delete(k.all, s.of)
+		return w
+	}
+	k.away++
+	lasts := time.Duration(expiry) * time.Second
+	s.until = k.g.cfg.Now().Add(lasts)
+	if w == nil || w.delay == 0 {
+		return w
+	}
+	s.will = w
+	s.timer = time.AfterFunc(min(w.delay, lasts), func() {
+		k.mu.Lock()
+		defer k.mu.Unlock()
+		if k.g.ctx.Err() == nil {
+			k.publish(s)
+		}
+	})
+	return nil
+}
+
+// sweep drops the sessions whose time is over.
+func (k *keptSessions) sweep() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	now := k.g.cfg.Now()
+	for _, s := range k.all {
+		if s.owner == nil && !s.until.After(now) {
+			k.end(s)
+			k.away--
+		}
+	}
+}
+
+// close stops the timers of wills. Those of clients that are away when the server stops are not published.
+func (k *keptSessions) close() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for _, s := range k.all {
+		s.comeBack()
+	}
+}
+
+// counts returns how many clients with a session are connected, and how many away.
+func (k *keptSessions) counts() (here, away int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return len(k.all) - k.away, k.away
+}
+
+// present reports whether a session was there when its client came. s may be nil.
+func (k *keptSessions) present(s *keptSession) bool {
+	if s == nil {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return s.present
+}
+
+// subscriptions returns the filters of a session. s may be nil.
+func (k *keptSessions) subscriptions(s *keptSession) []subscription {
+	if s == nil {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(s.subs)
+}
+
+// kept returns the session of the connection that outlasts it; nil: there is none.
+func (c *conn) kept() *keptSession {
+	if !c.has(lasting) {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.more.state
+}
+
+// remember notes a subscription of a session that outlasts its connection.
+func (c *conn) remember(sub subscription) {
+	s := c.kept()
+	if s == nil {
+		return
+	}
+	k := &c.gate.kept
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	i := slices.IndexFunc(s.subs, func(o subscription) bool { return o.filter == sub.filter })
+	switch {
+	case i >= 0:
+		s.subs[i] = sub
+	case len(s.subs) < maxSubscriptions:
+		s.subs = append(s.subs, sub)
+	}
+}
+
+// forget ends a subscription of such a session.
+func (c *conn) forget(filter string) {
+	s := c.kept()
+	if s == nil {
+		return
+	}
+	k := &c.gate.kept
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	s.subs = slices.DeleteFunc(s.subs, func(o subscription) bool { return o.filter == filter })
+}

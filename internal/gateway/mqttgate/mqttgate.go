@@ -1,0 +1,148 @@
+// Package mqttgate serves MQTT 3.1.1 and 5: a client of MQTT is a session like any other, with its mailbox as the topic "inbox", where PUBACK
+// acknowledges; objects are retained messages, and other topics are those of the app. Package wire parses and encodes packets on the event
+// loops. DESIGN.md gives the reasons.
+package mqttgate
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"log/slog"
+	"net"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/engine/reactor"
+	"godwit.dev/godwit/internal/messaging/pubsub"
+	"godwit.dev/godwit/internal/messaging/request"
+	"godwit.dev/godwit/internal/notify/delivery"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/notify/session"
+	"godwit.dev/godwit/internal/objects/object"
+)
+
+// Limits of connections. docs/guides/mqtt.md has those that clients notice.
+const (
+	maxConnect       = 128 << 10        // bytes of a CONNECT packet: a token has up to 16 KB, a will up to 64 KB
+	maxPacket        = 1088 << 10       // bytes of any other packet: an answer to a request has up to 1 MiB
+	gatherFrom       = 32 << 10         // bytes from which the beginning of a packet is kept here until the rest has come
+	maxInFlight      = 64               // QoS 1 and 2 packets unacknowledged in each direction
+	maxWaiting       = 256              // publishes of a connection that wait for the disk or the bus
+	maxWaitingBytes  = 512 << 10        // and their bytes
+	maxBatch         = 512              // messages that a lane carries out at once
+	maxAliases       = 16               // topic aliases of a client
+	maxSubscriptions = 512              // filters that a session keeps while its client is away
+	maxAway          = 100_000          // sessions that are kept for clients who are away
+	maxAsking        = 1024             // requests of clients under way
+	maxExpirySeconds = 30 * 24 * 3600   // session expiry
+	maxSilence       = 24 * time.Hour   // heartbeat of clients without a keep-alive
+	soon             = time.Millisecond // until Tick, which then runs on the connection's loop
+	sweepEvery       = 10 * time.Second // how often sessions whose time is over are dropped
+	keptHead         = 4 << 10          // most bytes of a buffer that is reused
+	keptJobs         = 4 << 10          // most jobs for which a lane keeps memory
+)
+
+// Access verifies clients: *access.Registry.
+type Access interface {
+	Known(c access.Claim) (access.Client, error)
+	Revision() uint64
+}
+
+// Config are the parts and settings of a Gateway.
+type Config struct {
+	Hub       *session.Hub
+	Access    Access
+	Publisher *delivery.Service
+	Objects   interface {
+		Put(ctx context.Context, app string, k object.Key, p *object.Put) (st object.State, changed bool, err error)
+	}
+	Topics interface {
+		Publish(ctx context.Context, app string, m *pubsub.Message) error
+	}
+	Requests interface {
+		Ask(ctx context.Context, app string, r *request.Request) (*request.Answer, error)
+	}
+	// ReadDraft reads the body of a publish.
+	ReadDraft func(body []byte) (*notification.Draft, error)
+	// PublishLimit takes n messages from a key's budget. wait > 0: they are refused. Nil: no limit.
+	PublishLimit func(key string, n int) (wait time.Duration)
+	Now          func() time.Time // nil: the system's clock
+	QoS2         bool             // clients of MQTT 5 may publish at QoS 2, as those of 3.1.1 may in any case
+	Several      bool             // there are other nodes, to which clients of this one can go
+	Log          *slog.Logger
+}
+
+// Gateway serves clients of MQTT.
+type Gateway struct {
+	cfg    Config
+	inputs sync.Pool // *input
+	heads  sync.Pool // *[]byte
+	kept   keptSessions
+	counts counts
+	asking atomic.Int64
+
+	mu      sync.Mutex
+	lanes   map[string]*lane // by app
+	running sync.WaitGroup
+	ctx     context.Context //nolint:containedctx // ends requests and the sweeper, which belong to the gateway
+	stop    context.CancelFunc
+}
+
+// New makes a Gateway. Close must be called.
+func New(cfg Config) *Gateway {
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	g := &Gateway{cfg: cfg, lanes: make(map[string]*lane)}
+	g.kept = keptSessions{g: g, all: make(map[sessionName]*keptSession), most: maxAway}
+	g.inputs.New = func() any { return new(input) }
+	g.heads.New = func() any { b := make([]byte, 0, 256); return &b }
+	g.ctx, g.stop = context.WithCancel(context.Background())
+	g.running.Go(g.keepSwept)
+	return g
+}
+
+// Serve accepts connections until ctx ends.
+func (g *Gateway) Serve(ctx context.Context, r *reactor.Reactor, ln net.Listener, conf *tls.Config, lim reactor.Limits) error {
+	return r.Serve(ctx, ln, conf, lim, func(rc *reactor.Conn) (reactor.Handler, error) { return g.open(rc), nil }) //nolint:wrapcheck // says what it served
+}
+
+// open makes the handler of a connection.
+func (g *Gateway) open(rc *reactor.Conn) *conn {
+	c := &conn{gate: g, out: rc}
+	c.sess = g.cfg.Hub.Accept(c, session.Peer{
+		Claim: access.Claim{CertURI: access.CertURI(rc.TLS())}, Addr: rc.RemoteAddr().Addr().Unmap(),
+	})
+	return c
+}
+
+// certified reports whether a client's certificate says who it is.
+func certified(c *reactor.Conn) bool { return access.CertURI(c.TLS()) != "" }
+
+// Close ends what the gateway does in the background. All sessions must have ended before.
+func (g *Gateway) Close() error {
+	g.stop()
+	g.kept.close()
+	g.running.Wait()
+	return nil
+}
+
+// keepSwept drops sessions whose time is over.
+func (g *Gateway) keepSwept() {
+	tick := time.NewTicker(sweepEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-g.ctx.Done():
+			return
+		case <-tick.C:
+			g.kept.sweep()
+		}
+	}
+}
+
+// newClientID makes the id of a client that gives none.
+func newClientID() string { return "auto-" + strings.ToLower(rand.Text()) }

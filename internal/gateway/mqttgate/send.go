@@ -1,0 +1,193 @@
+package mqttgate
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"godwit.dev/godwit/internal/gateway/mqttgate/wire"
+	"godwit.dev/godwit/internal/notify/frame"
+)
+
+// Write implements session.Transport: it makes packets of frames.
+func (c *conn) Write(k frame.ServerKind, head, tail []byte) bool {
+	one, all := unpack(head, tail)
+	switch k {
+	case frame.ServerNotification:
+		return c.notify(readNote(one, all))
+	case frame.ServerMessage:
+		return c.tell(readMessage(either(one, all)))
+	case frame.ServerObject:
+		return c.show(readState(either(one, all)))
+	case frame.ServerRecall:
+		if c.has(recalls) {
+			return c.publish(&wire.Head{Topic: recallName}, either(one, all).b)
+		}
+	case frame.ServerWelcome:
+		c.accept(readWelcome(either(one, all)))
+	case frame.ServerError:
+		c.caught(readError(either(one, all)))
+	case frame.ServerRegistered:
+		c.registered(readRegistered(either(one, all)))
+	case frame.ServerRegistrationFailed:
+		c.unregistered(readFailed(either(one, all)))
+	case frame.ServerRequest:
+		return c.asked(readRequest(either(one, all)))
+	case frame.ServerPong, frame.ServerGoodbye: // PINGRESP was sent; Close follows
+	}
+	return true
+}
+
+// notify sends a notification to a client that has subscribed to its mailbox. Others refuse it: it waits in the mailbox.
+func (c *conn) notify(n note) bool {
+	flags := c.is.Load()
+	if flags&(inboxOnce|inboxAcked) == 0 || flags&ended != 0 {
+		return false
+	}
+	h := wire.Head{Topic: inboxName}
+	var text [48]byte
+	start := append(text[:0], `{"seq":`...)
+	start = strconv.AppendUint(start, n.seq, 10)
+	start = append(start, `,"attempt":`...)
+	start = append(strconv.AppendUint(start, uint64(n.attempt), 10), ',')
+	var props [256]byte
+	if flags&five != 0 {
+		h.Properties = noteProperties(props[:0], &n)
+	}
+	if flags&inboxOnce != 0 {
+		return c.publishTwo(&h, start, n.members)
+	}
+	h.QoS = 1
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if flags&limited != 0 && uint64(h.Size(c.version(), len(start)+len(n.members))) > uint64(c.more.packet) {
+		c.tooLarge(string(n.id))
+		return true
+	}
+	if !c.room() {
+		return false
+	}
+	h.ID = c.nextID()
+	if !c.publishTwo(&h, start, n.members) {
+		return false
+	}
+	c.fly(flying{packet: h.ID, id: string(n.id), settled: n.settled})
+	return true
+}
+
+// noteProperties appends the properties of a notification's packet.
+func noteProperties(p []byte, n *note) []byte {
+	left := time.Until(n.expires)
+	p = wire.AppendNumber(p, wire.PayloadFormat, 1)
+	p = wire.AppendNumber(p, wire.MessageExpiry, uint32(max(1, min((left+time.Second-1)/time.Second, 1<<31)))) //nolint:gosec // bounded
+	p = wire.AppendText(p, wire.ContentType, "application/json")
+	if n.asks {
+		p = wire.AppendText(p, wire.ResponseTopic, replyLevel+"/"+replyToNote+"/"+string(n.id))
+		p = wire.AppendText(p, wire.CorrelationData, n.id)
+	}
+	p = wire.AppendUser(p, "id", n.id)
+	var digits [20]byte
+	p = wire.AppendUser(p, "seq", strconv.AppendUint(digits[:0], n.seq, 10))
+	return wire.AppendUser(p, "attempt", strconv.AppendUint(digits[:0], uint64(n.attempt), 10))
+}
+
+// tell sends a message of a topic.
+func (c *conn) tell(m message) bool {
+	switch {
+	case m.gap > 0 && c.has(gaps):
+		return c.publish(&wire.Head{Topic: gapName}, strconv.AppendUint([]byte(`{"gap":`), m.gap, 10), '}')
+	case m.topic == "":
+		return true
+	}
+	h := wire.Head{Topic: m.topic}
+	var props [160]byte
+	if m.contentType != "" && c.has(five) {
+		h.Properties = wire.AppendText(props[:0], wire.ContentType, m.contentType)
+	}
+	return c.publishTwo(&h, nil, m.payload)
+}
+
+// publish sends a packet with a payload that is made for it.
+func (c *conn) publish(h *wire.Head, payload []byte, more ...byte) bool {
+	return c.publishTwo(h, append(slices.Clip(payload), more...), nil)
+}
+
+// publishTwo sends a packet whose payload begins with start, which is copied, and ends with rest, which is shared. A packet that is larger
+// than the client takes counts as sent (section 3.1.2.11.4).
+func (c *conn) publishTwo(h *wire.Head, start, rest []byte) bool {
+	v := c.version()
+	if h.QoS == 0 && c.has(limited) && uint64(h.Size(v, len(start)+len(rest))) > uint64(c.packetLimit()) {
+		c.gate.counts.large.Add(1)
+		return true
+	}
+	b, _ := c.gate.heads.Get().(*[]byte)
+	*b = append(wire.AppendPublish((*b)[:0], v, h, len(start)+len(rest)), start...)
+	taken := c.out.Write(*b, rest)
+	if cap(*b) <= keptHead {
+		c.gate.heads.Put(b)
+	}
+	if taken {
+		c.gate.counts.sent[h.QoS].Add(1)
+	}
+	return taken
+}
+
+func (c *conn) packetLimit() uint32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.more.packet
+}
+
+// show sends the state of an object as a retained message.
+func (c *conn) show(s state) bool {
+	if c.has(silent) {
+		return true
+	}
+	h := wire.Head{Topic: objectLevel + "/" + s.group + "/" + s.object, Retain: true}
+	if c.has(five) {
+		h.Properties = stateProperties(&s)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.more
+	for i := range m.flights() {
+		if f := &m.flight[i]; f.object == s.object && f.group == s.group && f.version == s.version {
+			return true // it is on its way; MQTT sends nothing twice on one connection
+		}
+	}
+	if m.lowQoS(h.Topic) {
+		c.mu.Unlock()
+		taken := c.publishTwo(&h, nil, s.payload)
+		c.mu.Lock()
+		if taken && s.version > 0 {
+			c.settleLater(flying{group: s.group, object: s.object, version: s.version})
+		}
+		return taken
+	}
+	if c.has(limited) && uint64(h.Size(c.version(), len(s.payload))) > uint64(m.packet) {
+		c.gate.counts.large.Add(1)
+		return true
+	}
+	if !c.room() {
+		return false
+	}
+	h.QoS, h.ID = 1, c.nextID()
+	if !c.publishTwo(&h, nil, s.payload) {
+		return false
+	}
+	c.fly(flying{packet: h.ID, group: s.group, object: s.object, version: s.version})
+	return true
+}
+
+func stateProperties(s *state) (p []byte) {
+	if s.contentType != "" {
+		p = wire.AppendText(p, wire.ContentType, s.contentType)
+	}
+	if s.version > 0 {
+		p = wire.AppendUser(p, "version", strconv.FormatUint(s.version, 10))
+	}
+	if !s.known {
+		p = wire.AppendUser(p, "unknown", "true")
+	}
+	return p
+}

@@ -1,0 +1,80 @@
+package mqttgate
+
+import (
+	"bytes"
+	"time"
+
+	"godwit.dev/godwit/internal/gateway/mqttgate/wire"
+)
+
+// willing is a client's will: a message that is published when its connection ends without a goodbye.
+type willing struct {
+	t     target
+	rest  string
+	job   job
+	delay time.Duration
+}
+
+// willOf reads the will in a CONNECT packet that unfitWill has passed.
+func (g *Gateway) willOf(in *wire.Connect) *willing {
+	w := &willing{delay: time.Duration(in.WillProperties.Number(wire.WillDelay, 0)) * time.Second}
+	w.t, w.rest = targetOf(string(in.WillTopic))
+	_, _ = g.work(&w.job, w.t, w.rest, willMessage(in)) // was checked
+	return w
+}
+
+// willMessage is the will as if it were published.
+func willMessage(in *wire.Connect) *wire.Publish {
+	return &wire.Publish{QoS: in.WillQoS, Topic: in.WillTopic, Properties: in.WillProperties, Payload: bytes.Clone(in.WillOf)}
+}
+
+// unfitWill returns why a will cannot be published.
+func (g *Gateway) unfitWill(in *wire.Connect) (wire.Reason, string) {
+	if in.WillQoS == 2 && in.Version == wire.V5 && !g.cfg.QoS2 {
+		return wire.QoSUnsupported, "a will at QoS 2, and the most here is 1"
+	}
+	t, rest := targetOf(string(in.WillTopic))
+	if t != toTopics && t != toMailbox && t != toObject {
+		return wire.InvalidTopic, "the will's topic is none that clients publish to"
+	}
+	return g.work(&job{}, t, rest, willMessage(in))
+}
+
+// closed sees to what a connection leaves behind: its session and its will.
+func (g *Gateway) closed(c *conn) {
+	c.mu.Lock()
+	m := c.more
+	var w *willing
+	var s *keptSession
+	var r *rights
+	var expiry uint32
+	if m != nil && c.has(welcomed) {
+		w, s, r, expiry = m.will, m.state, m.rights, m.expiry
+		m.will, m.state = nil, nil
+	}
+	if m != nil {
+		m.flight, m.later, m.asks = nil, nil, nil
+	}
+	c.mu.Unlock()
+	if w != nil && (c.has(parted) || !g.stillAllowed(r, w)) {
+		w = nil
+	}
+	app := c.sess.App()
+	if s != nil {
+		w = g.kept.left(c, s, expiry, w)
+	}
+	if w != nil {
+		g.laneOf(app).add(w.job)
+	}
+}
+
+// stillAllowed reports whether a client that is gone may still publish its will.
+func (g *Gateway) stillAllowed(r *rights, w *willing) bool {
+	if r == nil {
+		return false
+	}
+	if now := g.cfg.Access.Revision(); now != r.revision && !g.renew(r) {
+		return false
+	}
+	return r.allow(w.t, w.rest)
+}
