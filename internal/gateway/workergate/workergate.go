@@ -77,10 +77,7 @@ func New(cfg Config) *Gate {
 // ServeHTTP implements http.Handler.
 func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	httphead.Protect(w.Header(), g.cfg.Place)
-	service, rest, err := target(r)
-	if err == nil && g.cfg.Place == httphead.Shared {
-		err = checkPurpose(r.Header)
-	}
+	service, rest, err := g.called(r)
 	if err == nil {
 		err = g.traced(w, r, service, rest, access.Claim{
 			App: r.URL.Query().Get("app"), Token: access.Bearer(r.Header), CertURI: access.CertURI(r.TLS), Origin: r.Header.Get("Origin"), Host: r.Host,
@@ -89,6 +86,15 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		g.fail(w, r, err)
 	}
+}
+
+// called returns the service that a request calls and the path behind it.
+func (g *Gate) called(r *http.Request) (service, path string, err error) {
+	service, path, err = target(r)
+	if err == nil && g.cfg.Place == httphead.Shared {
+		err = checkPurpose(r.Header)
+	}
+	return service, path, err
 }
 
 // checkPurpose refuses to serve scripts of service workers, which would act for the origin as a whole (Service Workers, section 4.2).
@@ -111,23 +117,12 @@ func target(r *http.Request) (service, path string, err error) {
 
 func (g *Gate) call(w http.ResponseWriter, r *http.Request, service, path string, claimed access.Claim) error {
 	who, err := g.caller(r, service, claimed)
-	if err == nil {
-		err = checkType(r.Header.Get("Content-Type"))
-	}
 	if err != nil {
 		return err
 	}
-	if size := headerBytes(r.Header); size > frame.MaxHeaderBytes {
-		return problem.HeadersTooLarge.Withf("the headers have %d bytes; at most %d are allowed", size, frame.MaxHeaderBytes)
-	}
-	taken := int64(callCost)
-	if n := r.ContentLength; n < 0 {
-		taken += frame.MaxBody
-	} else {
-		taken += min(n, frame.MaxBody)
-	}
-	if !g.shares.Try(who.app, taken) {
-		return problem.Busy.With("as many calls are under way as the gateway may carry").After(time.Second)
+	taken, err := g.admit(r, who)
+	if err != nil {
+		return err
 	}
 	defer g.shares.Give(who.app, taken)
 	subject := Subject(side(who.service, service, r.Header.Get(splitKey)), r.Method, path)
@@ -136,10 +131,7 @@ func (g *Gate) call(w http.ResponseWriter, r *http.Request, service, path string
 	if err != nil {
 		return err
 	}
-	q := &request.Request{
-		Subject: subject, Method: r.Method, Path: path, Query: r.URL.RawQuery, Header: passOn(r.Header, who),
-		ContentType: r.Header.Get("Content-Type"), Data: body, Timeout: who.service.Timeout,
-	}
+	q := asked(r, who, subject, path, body)
 	maps.Copy(q.Header, uploaded)
 	rc := http.NewResponseController(w) // a test's writer supports no deadlines
 	_ = rc.SetReadDeadline(time.Time{}) // the read deadline would end the call as if its caller had gone
@@ -152,6 +144,39 @@ func (g *Gate) call(w http.ResponseWriter, r *http.Request, service, path string
 		}
 		return err
 	}
+	return g.pass(w, r, a)
+}
+
+// admit takes the memory of a call, if its head and length are allowed and there is some left.
+func (g *Gate) admit(r *http.Request, who *caller) (taken int64, err error) {
+	if err := checkType(r.Header.Get("Content-Type")); err != nil {
+		return 0, err
+	}
+	if size := headerBytes(r.Header); size > frame.MaxHeaderBytes {
+		return 0, problem.HeadersTooLarge.Withf("the headers have %d bytes; at most %d are allowed", size, frame.MaxHeaderBytes)
+	}
+	taken = callCost
+	if n := r.ContentLength; n < 0 {
+		taken += frame.MaxBody
+	} else {
+		taken += min(n, frame.MaxBody)
+	}
+	if !g.shares.Try(who.app, taken) {
+		return 0, problem.Busy.With("as many calls are under way as the gateway may carry").After(time.Second)
+	}
+	return taken, nil
+}
+
+// asked is the request of a call.
+func asked(r *http.Request, who *caller, subject, path string, body []byte) *request.Request {
+	return &request.Request{
+		Subject: subject, Method: r.Method, Path: path, Query: r.URL.RawQuery, Header: passOn(r.Header, who),
+		ContentType: r.Header.Get("Content-Type"), Data: body, Timeout: who.service.Timeout,
+	}
+}
+
+// pass sends a worker's answer, if it may be passed on.
+func (g *Gate) pass(w http.ResponseWriter, r *http.Request, a *request.Answer) error {
 	if !httphead.Displayable(a.ContentType) {
 		return problem.BadAnswer.With("the worker's answer is of the type multipart/x-mixed-replace, which the gateway does not pass on")
 	}
@@ -244,13 +269,8 @@ type caller struct {
 func (g *Gate) caller(r *http.Request, service string, claimed access.Claim) (*caller, error) {
 	who := &caller{addr: remote(r)}
 	if claimed.Token != "" {
-		if p, err := g.cfg.Access.Key(r.Context(), claimed.Token); err == nil {
-			who.app, who.key = p.App, p.Key
-			who.service, _ = g.cfg.Access.Service(who.app, service)
-			if who.service.Access == access.ByKey && !p.Rights().CanRequest(Subject(service, r.Method, "/")) {
-				return nil, problem.Forbidden.With("calling this service needs a key with role publish")
-			}
-			return who, nil
+		if known, err := g.keyed(r, who, service, claimed.Token); known {
+			return who, err
 		}
 	}
 	if claimed.Token == "" && claimed.CertURI == "" {
@@ -265,6 +285,20 @@ func (g *Gate) caller(r *http.Request, service string, claimed access.Claim) (*c
 		return nil, problem.Forbidden.With("this service is for back ends: call it with a key that has role publish")
 	}
 	return who, nil
+}
+
+// keyed checks the rights of a caller with an API key; false: the token is none. It does not wait for anything.
+func (g *Gate) keyed(r *http.Request, who *caller, service, token string) (known bool, err error) {
+	p, err := g.cfg.Access.Key(r.Context(), token)
+	if err != nil {
+		return false, nil //nolint:nilerr // it may be a token of a client
+	}
+	who.app, who.key = p.App, p.Key
+	who.service, _ = g.cfg.Access.Service(who.app, service)
+	if who.service.Access == access.ByKey && !p.Rights().CanRequest(Subject(service, r.Method, "/")) {
+		return true, problem.Forbidden.With("calling this service needs a key with role publish")
+	}
+	return true, nil
 }
 
 // stranger accepts a caller without credentials if anyone may call the service.

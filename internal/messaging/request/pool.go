@@ -116,10 +116,10 @@ func (h *pool) serving(subject string) (queues []members) {
 }
 
 // give passes a task to any member that has room. False: no member has room.
-func (m *members) give(t *task) bool {
+func (m *members) give(t *task, with *Together) bool {
 	first := rand.IntN(len(m.list))
 	for i := range m.list {
-		if m.list[(first+i)%len(m.list)].share(t) {
+		if m.list[(first+i)%len(m.list)].share(t, with) {
 			return true
 		}
 	}

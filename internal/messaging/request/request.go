@@ -274,17 +274,13 @@ func (s *Service) askSession(ctx context.Context, app, recipient, device string,
 	if w == nil {
 		return nil, s.metrics.failed(fmt.Errorf("request to %s: %w", recipient, ErrOffline))
 	}
-	e := newExchange(r, 1)
-	if !w.share(e.task()) {
+	e := newExchange(r)
+	e.late.Reset(r.Timeout)
+	if !w.share(e.task(), nil) && e.settle() {
+		e.late.Stop()
 		return nil, s.metrics.failed(fmt.Errorf("request to %s: %w", recipient, ErrBusy))
 	}
-	a, err := e.wait(ctx)
-	if err != nil {
-		return nil, s.metrics.failed(fmt.Errorf("request to %s: %w", recipient, err))
-	}
-	s.metrics.answered(e.begun, a.Status)
-	e.free()
-	return a, nil
+	return s.result(ctx, e, recipient)
 }
 
 // cause returns why a request failed: if its time is over, that is the cause.

@@ -2,8 +2,11 @@ package request
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -102,12 +105,18 @@ func ask(t *testing.T, s *Service, w *worker, times int) {
 		}
 		w.mu.Unlock()
 	}
-	w.mu.Lock()
-	for id := range w.asked {
-		w.reply(&frame.Reply{RequestID: []byte(id), Status: 200})
-	}
-	w.mu.Unlock()
+	answerAll(w)
 	askers.Wait()
+}
+
+// answerAll answers the worker's open requests.
+func answerAll(w *worker) {
+	w.mu.Lock()
+	ids := slices.Collect(maps.Keys(w.asked))
+	w.mu.Unlock()
+	for _, id := range ids {
+		w.Frame(&frame.Client{Kind: frame.KindReply, Reply: &frame.Reply{RequestID: []byte(id), Status: 200}})
+	}
 }
 
 func TestRequestsAtOnceShareWrites(t *testing.T) {
@@ -127,10 +136,91 @@ func TestRequestsAtOnceShareWrites(t *testing.T) {
 	}
 }
 
+// begin starts requests that share a Together, and returns a channel with their results.
+func begin(t *testing.T, s *Service, timeout time.Duration, times int) (results chan error, all []Pending) {
+	t.Helper()
+	results = make(chan error, 2*times) // room for a result that comes twice
+	var with Together
+	for i := range times {
+		p, started := s.Start("a", &Request{Subject: fmt.Sprintf("orders.%d", i), Timeout: timeout}, &with, func(_ *Answer, err error) { results <- err })
+		if !started {
+			t.Fatal("it was not started")
+		}
+		all = append(all, p)
+	}
+	with.Send()
+	return results, all
+}
+
+func TestRequestsStartedTogetherShareAWrite(t *testing.T) {
+	s, l, w := newWorker(t, 1024)
+	const many = 100
+	for range 3 { // exchanges are used again
+		l.frames, l.writes = 0, 0
+		results, _ := begin(t, s, time.Minute, many)
+		if l.frames != many || l.writes != 1 || l.corked != 0 {
+			t.Errorf("%d of %d requests were sent in %d writes; corked %d times", l.frames, many, l.writes, l.corked)
+		}
+		answerAll(w)
+		for range many {
+			if err := <-results; err != nil {
+				t.Error(err)
+			}
+		}
+		if len(results) > 0 {
+			t.Error("a request has two results")
+		}
+	}
+}
+
+func TestAStartedRequestHasOneResult(t *testing.T) {
+	s, l, w := newWorker(t, 3)
+	gone := errors.New("the caller has gone")
+	result := func(results chan error, want error) {
+		t.Helper()
+		if err := <-results; !errors.Is(err, want) {
+			t.Errorf("got %v, want %v", err, want)
+		}
+	}
+	results, all := begin(t, s, time.Minute, 1)
+	all[0].Cancel(gone)
+	all[0].Cancel(gone)
+	result(results, gone)
+	answerAll(w) // nobody waits for it
+
+	late, _ := begin(t, s, time.Nanosecond, 1)
+	result(late, ErrNoAnswer)
+
+	again, before := begin(t, s, time.Minute, 1)
+	answerAll(w)
+	result(again, nil)
+	next, _ := begin(t, s, time.Minute, 1)
+	before[0].Cancel(gone) // it was answered, and its exchange may serve the next one
+	answerAll(w)
+	result(next, nil)
+
+	l.full = true
+	refused, _ := begin(t, s, time.Minute, 1)
+	result(refused, topic.ErrNoResponders)
+	l.full = false
+	w.Drained()
+
+	lost, _ := begin(t, s, time.Minute, 1)
+	w.Closed()
+	result(lost, ErrWorkerGone)
+	nobody, _ := begin(t, s, time.Minute, 1)
+	result(nobody, topic.ErrNoResponders)
+	for _, r := range []chan error{results, late, again, next, refused, lost, nobody} {
+		if len(r) > 0 {
+			t.Errorf("a second result: %v", <-r)
+		}
+	}
+}
+
 func TestARefusedRequestHoldsNothingBack(t *testing.T) {
 	_, l, w := newWorker(t, 1024)
 	give := func() bool {
-		return w.share(&task{request: &frame.Request{Subject: "orders.get"}, deadline: time.Now().Add(time.Minute), answer: func(*Answer, error) {}})
+		return w.share(&task{request: &frame.Request{Subject: "orders.get"}, deadline: time.Now().Add(time.Minute), answer: func(*Answer, error) {}}, nil)
 	}
 	if !give() {
 		t.Fatal("the first one was refused")

@@ -77,10 +77,17 @@ func (w *worker) Start() {}
 
 // Frame implements session.Part.
 func (w *worker) Frame(f *frame.Client) {
+	if t, a, err := w.frame(f); t != nil {
+		t.ended(a, err) // without the lock, since it may write to the asker's connection
+	}
+}
+
+// frame handles a frame. A task is returned with its answer or error, which the caller must pass on.
+func (w *worker) frame(f *frame.Client) (t *task, a *Answer, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.over {
-		return
+		return nil, nil, nil
 	}
 	switch f.Kind {
 	case frame.KindServe:
@@ -92,8 +99,9 @@ func (w *worker) Frame(f *frame.Client) {
 			}
 		}
 	case frame.KindReply:
-		w.reply(f.Reply)
+		return w.reply(f.Reply)
 	}
+	return nil, nil, nil
 }
 
 func queue(f *frame.Client) string {
@@ -169,9 +177,17 @@ func (w *worker) join(s *serving) (err error) {
 }
 
 // share does the same as give for simultaneous requests, and sends them in one write. The first caller lets the others run first, unless no
-// other request is under way, and then writes.
-func (w *worker) share(t *task) bool {
+// other request is under way, and then writes. Requests of one goroutine are sent by with.
+func (w *worker) share(t *task, with *Together) bool {
 	w.mu.Lock()
+	if with != nil {
+		defer w.mu.Unlock()
+		if !slices.Contains(with.held, w) {
+			w.to.Cork()
+			with.held = append(with.held, w)
+		}
+		return w.giveLocked(t)
+	}
 	if w.sharing || len(w.asked) == 0 {
 		defer w.mu.Unlock()
 		return w.giveLocked(t)
@@ -188,6 +204,13 @@ func (w *worker) share(t *task) bool {
 	w.sharing = false
 	w.to.Uncork()
 	return taken
+}
+
+// uncork sends the requests that a Together has collected.
+func (w *worker) uncork() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.to.Uncork()
 }
 
 // give sends a task to the session. False: the session has no room or has ended.
@@ -329,12 +352,12 @@ func (w *worker) comeBack() bool {
 	return true
 }
 
-// reply handles a reply if it answers an open request of this session in time.
-func (w *worker) reply(r *frame.Reply) {
+// reply finds the open request of this session that a reply answers in time; nil: there is none.
+func (w *worker) reply(r *frame.Reply) (*task, *Answer, error) {
 	t := w.asked[string(r.RequestID)]
 	if t == nil {
 		w.pool.svc.metrics.late()
-		return
+		return nil, nil, nil
 	}
 	delete(w.asked, string(r.RequestID))
 	w.comeBack() // before the answer is sent, since its receiver may send the next request at once
@@ -343,13 +366,12 @@ func (w *worker) reply(r *frame.Reply) {
 		if t.traced != nil {
 			t.traced(0, ErrNoAnswer)
 		}
-		return
+		return nil, nil, nil
 	}
 	if r.Broken {
-		t.ended(nil, errBroken)
-		return
+		return t, nil, errBroken
 	}
-	t.ended(answerOf(r), nil)
+	return t, answerOf(r), nil
 }
 
 // Renew implements session.Part: it ends patterns that the new credential does not allow, and reports them to the client in a frame.

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/access/audit"
 	"godwit.dev/godwit/internal/gateway/httphead"
+	"godwit.dev/godwit/internal/notify/frame"
 	"godwit.dev/godwit/internal/server/httpapi/backend"
 	"godwit.dev/godwit/internal/server/httpapi/call"
 	"godwit.dev/godwit/internal/server/httpapi/direct"
@@ -39,8 +40,10 @@ type Config struct {
 	// connections.
 	Direct *direct.Server
 	Posts  *backend.API
-	// Gateway handles paths below /gw/, and gets the path unchanged.
+	// Gateway handles paths below /gw/, and gets the path unchanged. Calls answers further calls on connections that Direct has taken over,
+	// without waiting; nil: net/http keeps the connections of callers.
 	Gateway http.Handler
+	Calls   func([]*direct.Call)
 	// Serves returns the parts that a request may use. Nil: the gateway and the rest share an origin.
 	Serves func(*http.Request) Parts
 }
@@ -54,11 +57,15 @@ type api struct {
 	mux     *http.ServeMux
 	metrics *metrics.HTTP
 	watch   *watch.Server
+	serves  func(*http.Request) Parts
 }
 
 // New makes the handler of the whole HTTP listener.
 func New(cfg Config) http.Handler {
-	a := &api{log: cfg.Log, access: cfg.Access, audit: cfg.Audit, direct: cfg.Direct, posts: cfg.Posts, watch: cfg.Watch, mux: http.NewServeMux(), metrics: metrics.NewHTTP(cfg.Registry)}
+	a := &api{log: cfg.Log, access: cfg.Access, audit: cfg.Audit, direct: cfg.Direct, posts: cfg.Posts, watch: cfg.Watch, mux: http.NewServeMux(), metrics: metrics.NewHTTP(cfg.Registry), serves: cfg.Serves}
+	if a.serves == nil {
+		a.serves = func(*http.Request) Parts { return Parts{Gateway: cfg.Gateway != nil, Rest: true} }
+	}
 	for _, rt := range cfg.Routes {
 		a.handle(rt)
 	}
@@ -70,24 +77,26 @@ func New(cfg Config) http.Handler {
 	if cfg.Gateway == nil {
 		return tidy
 	}
-	if cfg.Serves == nil {
-		cfg.Serves = func(*http.Request) Parts { return Parts{Gateway: true, Rest: true} }
-	}
-	return a.beside(cfg.Gateway, tidy, cfg.Serves)
+	return a.beside(cfg.Gateway, tidy, cfg.Calls)
 }
 
 // Parts says which parts are served at a request's origin.
 type Parts struct {
 	Gateway bool // paths below /gw/
 	Rest    bool // the web page, the API and everything else
+	Stays   bool // net/http keeps the connection: its listener is not the one to which Direct gives connections back
 }
 
 // beside serves the gateway's paths apart from the rest, whose mux would redirect paths that are not in canonical form.
-func (a *api) beside(gateway, rest http.Handler, serves func(*http.Request) Parts) http.Handler {
+func (a *api) beside(gateway, rest http.Handler, calls func([]*direct.Call)) http.Handler {
 	m := a.metrics.Route(gatewayPrefix)
+	handsOver := a.direct != nil && calls != nil
+	if handsOver {
+		a.direct.CallWith(calls, m.Observe)
+	}
 	elsewhere := a.elsewhere()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		forGateway, parts := strings.HasPrefix(r.URL.Path, gatewayPrefix), serves(r)
+		forGateway, parts := strings.HasPrefix(r.URL.Path, gatewayPrefix), a.serves(r)
 		switch {
 		case forGateway && !parts.Gateway, !forGateway && !parts.Rest:
 			elsewhere(w, r)
@@ -98,8 +107,12 @@ func (a *api) beside(gateway, rest http.Handler, serves func(*http.Request) Part
 		}
 		begun := time.Now()
 		c := &answered{ResponseWriter: w}
+		takes := handsOver && !parts.Stays && a.direct.Takes(r)
 		gateway.ServeHTTP(c, r)
 		m.Observe(c.status, time.Since(begun))
+		if takes && c.whole(r) {
+			a.direct.TakeOver(w, r, kinds(parts))
+		}
 	})
 }
 
@@ -132,6 +145,16 @@ func (w *answered) WriteHeader(status int) {
 	w.status = status
 	w.ResponseWriter.WriteHeader(status)
 }
+
+// whole reports whether the call was read whole and its answer is sent whole with its length, so that the connection may be taken over. Of a
+// call with a body only an answer without an error shows that: it came from a worker, which got the body.
+func (w *answered) whole(r *http.Request) bool {
+	return w.status != 0 && r.Method != http.MethodHead && len(w.Header()["Content-Length"]) == 1 &&
+		(r.ContentLength == 0 || r.ContentLength <= frame.MaxBody && w.status < http.StatusBadRequest)
+}
+
+// kinds are the requests that are answered without net/http at an origin.
+func kinds(at Parts) direct.Kinds { return direct.Kinds{Publishes: at.Rest, Calls: at.Gateway} }
 
 // Unwrap lets http.ResponseController find the wrapped writer.
 func (w *answered) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -30,7 +30,7 @@ func (a *api) handle(rt call.Route) {
 	a.mux.HandleFunc(rt.Pattern, func(w http.ResponseWriter, r *http.Request) {
 		start := time.Now()
 		c := &call.Call{W: w, R: r, Ctx: r.Context()}
-		c.Sized = handsOver && a.direct.Takes(r)
+		c.Sized = handsOver && r.ContentLength > 0 && a.direct.Takes(r)
 		secure(w.Header())
 		defer a.finish(c, m, start)
 		if !rt.Stream {
@@ -43,7 +43,7 @@ func (a *api) handle(rt call.Route) {
 		if err != nil {
 			a.fail(c, err)
 		} else if c.Sized {
-			a.direct.TakeOver(w, r)
+			a.direct.TakeOver(w, r, kinds(a.serves(r)))
 		}
 	})
 }

@@ -38,32 +38,40 @@ func Read(b []byte, line string) (h Head, k Kind) {
 		return h, Other
 	}
 	h.Length = -1
-	at := len(line)
+	k = h.fields(b, len(line), func(f []byte) bool { return h.field(f) })
+	if k == Plain && h.Length < 0 {
+		k = Other
+	}
+	return h, k
+}
+
+// fields reads the headers after a request line of at bytes, and passes each to take, which returns false if a plain request must not have it.
+func (h *Head) fields(b []byte, at int, take func([]byte) bool) Kind {
 	for {
 		if len(b) < at+2 {
-			return h, partial(b)
+			return partial(b)
 		}
 		if b[at] != '\r' || b[at+1] != '\n' {
-			return h, Other
+			return Other
 		}
 		at += 2
 		field := b[at:]
 		n := bytes.IndexByte(field, '\r')
 		switch {
 		case n == 0 && len(field) < 2:
-			return h, partial(b)
+			return partial(b)
 		case n == 0 && field[1] == '\n':
 			h.Size = at + 2
-			return h, h.whole()
+			return h.whole()
 		case n < 0 && bytes.IndexByte(field, '\n') < 0:
-			return h, partial(b)
+			return partial(b)
 		case n < 0:
-			return h, Other
-		case !h.field(field[:n]):
-			return h, Other
+			return Other
+		case !take(field[:n]):
+			return Other
 		}
 		if at += n; at > MaxHead {
-			return h, Other
+			return Other
 		}
 	}
 }
@@ -77,7 +85,7 @@ func partial(b []byte) Kind {
 
 // whole judges the headers together.
 func (h *Head) whole() Kind {
-	if h.Size > MaxHead || h.Host == nil || h.Length < 0 {
+	if h.Size > MaxHead || h.Host == nil {
 		return Other
 	}
 	return Plain

@@ -37,7 +37,7 @@ func (o gatewayOrigin) parts(r *http.Request) httpapi.Parts {
 	case !o.own:
 		return httpapi.Parts{Gateway: true, Rest: true}
 	case r.Context().Value(onGatewayListener{}) != nil:
-		return httpapi.Parts{Gateway: true}
+		return httpapi.Parts{Gateway: true, Stays: true}
 	case !o.named(r.Host):
 		return httpapi.Parts{Rest: true}
 	}

@@ -111,7 +111,7 @@ func (w *Web) handler() (http.Handler, error) {
 	api := httpapi.New(httpapi.Config{
 		Routes: routes, Access: w.Access, Audit: w.Audit, Log: w.Log, Registry: w.Registry, Watch: w.Watched(), Mount: mount,
 		Direct: w.direct, Posts: posts,
-		Gateway: w.Workers(), Serves: origin.parts,
+		Gateway: w.Workers(), Calls: w.calls, Serves: origin.parts,
 	})
 	if w.Settings.Dev && !w.Settings.DevAnyAddress && w.TLS == nil { // with TLS, the names in the certificate protect the server
 		return localHosts(api, origin, w.Settings.PublicURL), nil
@@ -129,6 +129,15 @@ func (w *Web) Workers() *workergate.Gate {
 		w.workers = workergate.New(cfg)
 	})
 	return w.workers
+}
+
+// calls answers calls of the gateway on connections that were taken over.
+func (w *Web) calls(lot []*direct.Call) {
+	var with workergate.Together
+	defer with.Send()
+	for _, x := range lot {
+		w.Workers().Start(x, x.R, x.Body, &with, w.direct.Go)
+	}
 }
 
 // free returns an error if a module has taken one of the server's own routes.

@@ -16,23 +16,26 @@ var (
 	errIdle     = errors.New("no request came in time")
 	errStopping = errors.New("the server stops")
 	errUnread   = errors.New("the client does not read its answers")
+	errAborted  = errors.New("the call was given up")
 )
 
 // conn is one connection. Fields that code outside its loop touches are atomic.
 type conn struct {
-	s     *Server
-	rc    *reactor.Conn
-	host  unique.Handle[string] // the host that net/http and the handlers before the API have accepted
-	last  time.Time             // time of the last request, or of the first part of one
-	begun bool                  // a request has begun, for whose rest net/http would wait
-	state atomic.Int32
+	s         *Server
+	rc        *reactor.Conn
+	host      unique.Handle[string] // the host that net/http and the handlers before the API have accepted
+	last      time.Time             // time of the last request, or of the first part of one
+	begun     bool                  // a request has begun, for whose rest net/http would wait
+	publishes bool                  // are answered on it
+	state     atomic.Int32
+	peer      *peer // nil: no calls are answered on it
 }
 
 // States of a connection. In the states answering and writing it is paused: clients that send requests ahead wait.
 const (
 	idle      int32 = iota
 	partial         // a part of a request has arrived
-	answering       // the API is answering its request
+	answering       // its request is being answered
 	writing         // its answer waits until the client reads
 	over            // it is closing, or was given back
 )
@@ -67,7 +70,7 @@ func (c *conn) Data(b []byte) (int, error) {
 
 // request handles input that begins with a request, and returns the number of bytes used.
 func (c *conn) request(b []byte) int {
-	h, kind := http1.Read(b, Line)
+	h, call, kind := c.read(b)
 	switch {
 	case kind == http1.Other, kind == http1.Plain && string(h.Host) != c.host.Value():
 		if c.rc.Unsent() {
@@ -82,29 +85,54 @@ func (c *conn) request(b []byte) int {
 			c.rc.SetTimer(wholeTime)
 		}
 		return 0
+	case call != nil:
+		c.call(call, b)
+	default:
+		c.submit(h, b)
 	}
-	c.submit(&h, b)
 	return h.Size + h.Length
 }
 
-// submit queues a whole request to be answered.
-func (c *conn) submit(h *http1.Head, b []byte) {
+// read reads the head of a publish or a call; call is nil for a publish.
+func (c *conn) read(b []byte) (h *http1.Head, call *http1.Call, kind http1.Kind) {
+	if c.publishes {
+		if h, kind := http1.Read(b, Line); kind != http1.Other {
+			return &h, nil, kind
+		}
+	}
+	if c.peer == nil {
+		return nil, nil, http1.Other
+	}
+	of, kind := http1.ReadCall(b, CallPrefix)
+	return &of.Head, &of, kind
+}
+
+// begin begins to answer a request, during which nothing is read. False: the connection is closing.
+func (c *conn) begin() bool {
 	now := time.Now()
 	switch {
 	case c.state.CompareAndSwap(idle, answering):
 	case c.state.CompareAndSwap(partial, answering):
 		c.rc.SetTimer(idleTime)
-	default: // it is closing
-		return
+	default:
+		return false
 	}
 	c.last, c.begun = now, false
 	c.rc.Pause()
+	return true
+}
+
+// submit queues a whole publish to be answered.
+func (c *conn) submit(h *http1.Head, b []byte) {
+	if !c.begin() {
+		return
+	}
 	x, _ := c.s.free.Get().(*Exchange)
-	x.c, x.Begun = c, now
+	x.c, x.Begun = c, c.last
 	x.Body = append(x.Body[:0], b[h.Size:h.Size+h.Length]...)
 	x.Authorization, x.IdempotencyKey = string(h.Authorization), string(h.IdempotencyKey)
 	x.Trace.Parent, x.Trace.State = string(h.Traceparent), string(h.Tracestate)
-	c.s.submit(x)
+	c.s.publishes.submit(x)
 }
 
 // The largest buffers that are used again, in bytes: of a request, and of an answer, which has the result for each recipient.
@@ -232,4 +260,9 @@ func (c *conn) Tick(now time.Time) {
 }
 
 // Closed implements reactor.Handler.
-func (c *conn) Closed(error) { c.s.left(c) }
+func (c *conn) Closed(error) {
+	c.s.left(c)
+	if c.peer != nil {
+		c.peer.left()
+	}
+}

@@ -1,7 +1,7 @@
-// Package direct answers publishes on connections that net/http has handed over. After the first POST /v1/notifications of a connection,
-// most clients send more of them, and net/http spends more on reading and answering such a request than the store on storing it. A request
-// that is not a plain publish goes back to net/http with all bytes read so far, before it has any effect; so only net/http judges and
-// answers it.
+// Package direct answers publishes, and calls of the gateway to workers, on connections that net/http has handed over. After the first POST
+// /v1/notifications of a connection, most clients send more of them, and net/http spends more on reading and answering such a request than
+// the store on storing it. A request that is not a plain publish or call goes back to net/http with all bytes read so far, before it has any
+// effect; so only net/http judges and answers it.
 package direct
 
 import (
@@ -36,6 +36,9 @@ const (
 	bytesTogether = 1 << 20
 )
 
+// Kinds says which requests are answered on a connection. It follows from the origin that its Host names.
+type Kinds struct{ Publishes, Calls bool }
+
 // Line is the first line of the requests that are answered here.
 const Line = "POST /v1/notifications HTTP/1.1"
 
@@ -50,11 +53,10 @@ type Exchange struct {
 	c *conn
 }
 
-// Server answers publishes on connections of a reactor.
+// Server answers publishes and calls on connections of a reactor.
 type Server struct {
 	reactor *reactor.Reactor
 	log     *slog.Logger
-	serve   func([]*Exchange)
 	back    *backlog
 	free    sync.Pool // *Exchange
 	working sync.WaitGroup
@@ -66,12 +68,9 @@ type Server struct {
 	conns map[*conn]struct{}
 	gone  chan struct{} // closed when the server is stopping and no connection is left
 
-	queueMu sync.Mutex
-	waiting []*Exchange
-	bytes   int           // of their bodies
-	called  bool          // a goroutine is about to take the queued exchanges
-	resting chan struct{} // goroutines that have answered receive here while they wait for more
-	rest    atomic.Int32  // how many they are
+	publishes lots[*Exchange]
+	calls     lots[*Call]
+	observe   func(status int, took time.Duration) // counts calls
 }
 
 // Stats holds counts since the start, and the number of current connections.
@@ -89,15 +88,24 @@ func (s *Server) Stats() Stats {
 
 // New makes a Server. Its connections do nothing until AnswerWith is called.
 func New(r *reactor.Reactor, log *slog.Logger) *Server {
-	return &Server{
+	s := &Server{
 		reactor: r, log: log, back: newBacklog(), conns: make(map[*conn]struct{}), gone: make(chan struct{}),
-		resting: make(chan struct{}), free: sync.Pool{New: func() any { return new(Exchange) }},
+		free: sync.Pool{New: func() any { return new(Exchange) }},
 	}
+	s.publishes.begin(s)
+	s.calls.begin(s)
+	return s
 }
 
 // AnswerWith sets the function that answers publishes. The server calls it on separate goroutines with the publishes that have arrived
 // together; it must call Respond for each of them eventually.
-func (s *Server) AnswerWith(serve func([]*Exchange)) { s.serve = serve }
+func (s *Server) AnswerWith(serve func([]*Exchange)) { s.publishes.serve = serve }
+
+// CallWith sets the function that answers calls of the gateway. The server calls it as it calls the function of AnswerWith; it must not wait,
+// and must call Done for each call eventually. observe gets the status and the duration of each. Without CallWith, calls go back to net/http.
+func (s *Server) CallWith(serve func([]*Call), observe func(status int, took time.Duration)) {
+	s.calls.serve, s.observe = serve, observe
+}
 
 // Go runs f, which Shutdown waits for.
 func (s *Server) Go(f func()) { s.working.Go(f) }
@@ -118,7 +126,7 @@ func ConnContext(ctx context.Context, nc net.Conn) context.Context {
 
 // Takes reports whether a connection may be taken over after this request. It must be called once for each request.
 func (s *Server) Takes(r *http.Request) bool {
-	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.TLS != nil || r.Close || r.Host == "" || r.ContentLength <= 0 || s.stopping.Load() || !s.reactor.CanRelease() {
+	if r.ProtoMajor != 1 || r.ProtoMinor != 1 || r.TLS != nil || r.Close || r.Host == "" || r.ContentLength < 0 || s.stopping.Load() || !s.reactor.CanRelease() {
 		return false
 	}
 	n, _ := r.Context().Value(returnedKey{}).(*int) // no lock: the connection's requests arrive one after the other
@@ -129,8 +137,9 @@ func (s *Server) Takes(r *http.Request) bool {
 	return *n > again
 }
 
-// TakeOver takes over the connection of a request whose answer was sent whole, with its length.
-func (s *Server) TakeOver(w http.ResponseWriter, r *http.Request) {
+// TakeOver takes over the connection of a request that was read whole and whose answer was sent whole, with its length. may says what is
+// answered on it.
+func (s *Server) TakeOver(w http.ResponseWriter, r *http.Request, may Kinds) {
 	rc := http.NewResponseController(w)
 	if err := rc.Flush(); err != nil {
 		return // net/http will notice that the connection is broken
@@ -141,8 +150,12 @@ func (s *Server) TakeOver(w http.ResponseWriter, r *http.Request) {
 	}
 	buffered, _ := rw.Reader.Peek(rw.Reader.Buffered())
 	host := unique.Make(r.Host)
+	var p *peer
+	if may.Calls && s.calls.serve != nil {
+		p = &peer{addr: r.RemoteAddr}
+	}
 	err = s.reactor.Adopt(nc, buffered, func(rc *reactor.Conn) reactor.Handler {
-		c := &conn{s: s, rc: rc, host: host, last: time.Now()}
+		c := &conn{s: s, rc: rc, host: host, last: time.Now(), publishes: may.Publishes, peer: p}
 		s.enter(c)
 		return c
 	})
@@ -209,64 +222,4 @@ func (s *Server) Shutdown(ctx context.Context) error {
 		s.mu.Unlock()
 	}
 	return errors.Join(err, s.back.Close())
-}
-
-// mostResting limits the goroutines that wait for further publishes. A goroutine that has stored a publish has a large enough stack; a new
-// one would have to grow its stack step by step.
-const mostResting = 4
-
-// submit queues an exchange. A goroutine takes all exchanges that are queued by then, and stores them together.
-func (s *Server) submit(x *Exchange) {
-	s.queueMu.Lock()
-	defer s.queueMu.Unlock()
-	s.waiting = append(s.waiting, x)
-	s.bytes += len(x.Body)
-	if !s.called {
-		s.called = true
-		select {
-		case s.resting <- struct{}{}:
-		default:
-			s.working.Go(s.work)
-		}
-	}
-	if len(s.waiting) >= mostTogether || s.bytes >= bytesTogether {
-		lot := s.take()
-		s.working.Go(func() { s.serve(lot) })
-	}
-}
-
-// work answers waiting publishes again and again, until enough other goroutines do so.
-func (s *Server) work() {
-	for {
-		s.queueMu.Lock()
-		lot := s.take()
-		s.queueMu.Unlock()
-		if len(lot) > 0 {
-			s.serve(lot)
-		}
-		if !s.restUntilCalled() {
-			return
-		}
-	}
-}
-
-// restUntilCalled waits for more exchanges; false: the goroutine is not needed any more.
-func (s *Server) restUntilCalled() bool {
-	defer s.rest.Add(-1)
-	if s.rest.Add(1) > mostResting {
-		return false
-	}
-	select {
-	case <-s.resting:
-		return true
-	case <-s.gone:
-		return false
-	}
-}
-
-// take takes the waiting publishes; another goroutine takes later ones. The caller holds s.queueMu.
-func (s *Server) take() []*Exchange {
-	lot := s.waiting
-	s.waiting, s.bytes, s.called = nil, 0, false
-	return lot
 }
