@@ -79,10 +79,15 @@ func (s mySession) close()     { _ = s.Close() }
 type file struct {
 	inOutbox
 	path string
+	wal  bool // it has a write-ahead log instead of a rollback journal
 }
 
 func (f file) connect(context.Context) (session, error) {
-	c, err := lite.OpenConn(f.path, lite.OpenReadWrite, lite.OpenCreate)
+	flags := lite.OpenReadWrite | lite.OpenCreate
+	if f.wal {
+		flags |= lite.OpenWAL
+	}
+	c, err := lite.OpenConn(f.path, flags)
 	if err != nil {
 		return nil, err
 	}

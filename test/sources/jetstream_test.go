@@ -4,18 +4,15 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"godwit.dev/godwit/internal/messaging/bus/natstest"
 	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 	"godwit.dev/godwit/test/cluster"
@@ -24,8 +21,7 @@ import (
 // desk publishes to a stream of a NATS that ends and starts again, and remembers what it has published.
 type desk struct {
 	*testing.T
-	options *server.Options
-	nats    *server.Server
+	nats    *natsProcess
 	js      jetstream.JetStream
 	readers *readers
 	goal    int // messages
@@ -38,10 +34,8 @@ type desk struct {
 func newDesk(t *testing.T, r *readers) *desk {
 	t.Helper()
 	d := &desk{T: t, readers: r, goal: thorough.Rounds(2_000, 50_000), want: make(map[string][]string)}
-	d.options = &server.Options{Port: -1, JetStream: true, StoreDir: t.TempDir(), NoSystemAccount: true}
-	d.nats = natstest.Start(t, d.options)
-	d.options.Port = d.nats.Addr().(*net.TCPAddr).Port
-	nc, err := nats.Connect(d.nats.ClientURL(), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
+	d.nats = startNATS(t)
+	nc, err := nats.Connect(d.nats.URL, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,14 +47,6 @@ func newDesk(t *testing.T, r *readers) *desk {
 		t.Fatal(err)
 	}
 	return d
-}
-
-// restart ends NATS and starts it again on its files.
-func (d *desk) restart() {
-	d.Helper()
-	d.nats.Shutdown()
-	d.nats.WaitForShutdown()
-	d.nats = natstest.Start(d.T, d.options)
 }
 
 // run publishes until there are as many messages as wanted, and at last one for every recipient.
@@ -122,16 +108,16 @@ func (d *desk) arrive(share float64) {
 	})
 }
 
-// tryStream kills the node that reads the stream, and ends NATS, while messages flow.
-func tryStream(t *testing.T, kills, restarts int, nodes ...*blackbox.Server) {
+// tryStream kills the node that reads the stream, and stops and kills NATS, while messages flow.
+func tryStream(t *testing.T, kills, restarts, crashes int, nodes ...*blackbox.Server) {
 	t.Helper()
 	r := startReaders(t, nodes...)
 	d := newDesk(t, r)
-	if out, err := nodes[0].Run("source", "add", "news", "--kind", "jetstream", "--app", "demo", "--data", nodes[0].Dir, "--nats-url", d.nats.ClientURL(), "--stream", "NEWS", "--subject", "news.>"); err != nil {
+	if out, err := nodes[0].Run("source", "add", "news", "--kind", "jetstream", "--app", "demo", "--data", nodes[0].Dir, "--nats-url", d.nats.URL, "--stream", "NEWS", "--subject", "news.>"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	tr := &trial{T: t, source: "jetstream", nodes: nodes, readers: r}
-	faults := make([]func(), 0, kills+restarts)
+	faults := make([]func(), 0, kills+restarts+crashes)
 	for range kills {
 		faults = append(faults, func() {
 			owner := tr.owner()
@@ -142,7 +128,10 @@ func tryStream(t *testing.T, kills, restarts int, nodes ...*blackbox.Server) {
 		})
 	}
 	for range restarts {
-		faults = append(faults, d.restart)
+		faults = append(faults, d.nats.Restart)
+	}
+	for range crashes {
+		faults = append(faults, d.nats.Crash)
 	}
 	rand.New(rand.NewPCG(34, 34)).Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
 	var running sync.WaitGroup
@@ -167,13 +156,13 @@ func tryStream(t *testing.T, kills, restarts int, nodes ...*blackbox.Server) {
 		}
 		return nil
 	})
-	t.Logf("%d messages, %d kills, %d restarts of NATS, %d arrivals repeated", d.n, kills, restarts, r.again)
+	t.Logf("%d messages, %d kills, %d restarts and %d kills of NATS, %d arrivals repeated", d.n, kills, restarts, crashes, r.again)
 }
 
 func TestMessagesOfAStreamArriveOnceInOrderWhateverIsKilled(t *testing.T) {
 	t.Parallel()
 	s := blackbox.Start(t, append([]blackbox.Option{blackbox.Dev()}, serve...)...)
-	tryStream(t, thorough.Rounds(2, 20), thorough.Rounds(1, 5), s)
+	tryStream(t, thorough.Rounds(2, 20), thorough.Rounds(1, 5), thorough.Rounds(1, 10), s)
 }
 
 func TestMessagesOfAStreamArriveOnceInOrderWhenTheNodesThatReadAreKilled(t *testing.T) {
@@ -181,14 +170,14 @@ func TestMessagesOfAStreamArriveOnceInOrderWhenTheNodesThatReadAreKilled(t *test
 	blackbox.Long(t)
 	thorough.Only(t, "TestMessagesOfAStreamArriveOnceInOrderWhateverIsKilled")
 	c := cluster.Start(t, cluster.Options{Serve: serve})
-	tryStream(t, 20, 5, c.Nodes...)
+	tryStream(t, 20, 5, 10, c.Nodes...)
 }
 
 func TestDoctorExaminesTheStreamsOfSources(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, nil)
 	s := blackbox.Start(t, append([]blackbox.Option{blackbox.Dev()}, serve...)...)
-	s.API().Call(t, http.MethodPut, "/v1/sources/jetstream", map[string]any{"url": d.nats.ClientURL(), "stream": "OLDS", "token": "sekret-of-the-nats"}, nil)
+	s.API().Call(t, http.MethodPut, "/v1/sources/jetstream", map[string]any{"url": d.nats.URL, "stream": "OLDS", "token": "sekret-of-the-nats"}, nil)
 	out, err := s.Run("doctor", "--data", s.Dir)
 	if err == nil || !strings.Contains(out, "jetstream of app demo: the stream OLDS does not exist") || strings.Contains(out, "sekret") {
 		t.Errorf("%v\n%s", err, out)

@@ -2,6 +2,7 @@ package sources
 
 import (
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"godwit.dev/godwit/internal/feeds/source"
@@ -21,7 +22,11 @@ type pgOutbox struct {
 
 func TestRowsOfOutboxesArriveOnceWhateverIsKilled(t *testing.T) {
 	t.Parallel()
-	for kind, start := range map[string]func(*testing.T) (db database, restart func(), settings map[string]any){
+	sqliteFile := func(t *testing.T, wal bool) (database, func(), map[string]any) {
+		path := filepath.Join(t.TempDir(), "shop.db")
+		return file{path: path, wal: wal}, nil, map[string]any{"path": path}
+	}
+	for name, start := range map[string]func(*testing.T) (db database, restart func(), settings map[string]any){
 		outbox.PostgreSQL: func(t *testing.T) (database, func(), map[string]any) {
 			thorough.Only(t, "TestRowsOfOutboxesArriveOnceWhateverIsKilled/mysql-outbox")
 			db := pgtest.Start(t, pgtest.Options{})
@@ -41,13 +46,12 @@ func TestRowsOfOutboxesArriveOnceWhateverIsKilled(t *testing.T) {
 			}
 			return mysql{DB: db}, restart, map[string]any{"url": s.URL(), "password": mariaserver.Password, "ca": s.CA}
 		},
-		outbox.SQLite: func(t *testing.T) (database, func(), map[string]any) {
-			path := filepath.Join(t.TempDir(), "shop.db")
-			return file{path: path}, nil, map[string]any{"path": path}
-		},
+		outbox.SQLite: func(t *testing.T) (database, func(), map[string]any) { return sqliteFile(t, false) },
+		outbox.SQLite + " with a write-ahead log": func(t *testing.T) (database, func(), map[string]any) { return sqliteFile(t, true) },
 	} {
-		t.Run(kind, func(t *testing.T) {
+		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			kind, _, _ := strings.Cut(name, " ")
 			db, restart, settings := start(t)
 			s := blackbox.Start(t, append([]blackbox.Option{blackbox.Dev()}, serve...)...)
 			r := startReaders(t, s)

@@ -7,15 +7,11 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 	"godwit.dev/godwit/test/cluster"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var logical = pgtest.Options{Settings: map[string]string{"wal_level": "logical"}}
 

@@ -121,7 +121,7 @@ func (b *sourceBox) Preview(_ context.Context, app, name string, _ source.Change
 		return source.Preview{}, err
 	}
 	row := json.RawMessage(`{"x":"<hostile onload=alert(1)>"}`)
-	return source.Preview{Tables: []source.PreviewTable{{Table: hostile, Rows: []source.PreviewRow{{From: row, Entry: row}, {From: row, Error: hostile}}}, {Table: "empty"}, {Table: "gone", Error: hostile}}}, nil
+	return source.Preview{Tables: []source.PreviewTable{{Table: hostile, Rows: []source.PreviewRow{{From: row, Entry: json.RawMessage(`{"becomes":"<b>this</b>"}`)}, {From: row, Error: hostile}}}, {Table: "empty"}, {Table: "gone", Error: hostile}}}, nil
 }
 
 func (b *sourceBox) Set(_ context.Context, _, _ string, c source.Change) (source.Info, bool, error) {
@@ -249,7 +249,7 @@ func TestAPreviewOfASourceShowsRowsAndWhatTheyBecome(t *testing.T) {
 	for _, by := range [][]string{nil, {"HX-Request", "true"}} {
 		_, page := b.post("/ui/sources/redisstream/preview", nil, by...)
 		checkHarmless(t, "preview", page)
-		wants(t, page, "What rows of redisstream would become", "<code>{&#34;x&#34;:&#34;&lt;hostile", "quarantine</span> &#34;", "The table has no rows.", "<h3>gone</h3>", "failed</span> &#34;")
+		wants(t, page, "What rows of redisstream would become", "<code>{&#34;x&#34;:&#34;&lt;hostile", "<code>{&#34;becomes&#34;:&#34;&lt;b&gt;this&lt;/b&gt;&#34;}</code>", "quarantine</span> &#34;", "The table has no rows.", "<h3>gone</h3>", "failed</span> &#34;")
 	}
 	if status, _ := b.post("/ui/sources/none/preview", nil); status != http.StatusNotFound {
 		t.Errorf("a preview of no source: %d", status)

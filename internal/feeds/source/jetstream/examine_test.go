@@ -39,6 +39,19 @@ func TestTheExaminationSaysWhatIsWrong(t *testing.T) {
 	says("bad the stream ORDERS has no subject that matches bills.>")
 	w.consumer("pushed", func(c *js.ConsumerConfig) { c.AckPolicy = js.AckNonePolicy })
 	says("bad the consumer pushed does not acknowledge each message")
+	w.consumer("heads", func(c *js.ConsumerConfig) { c.HeadersOnly = true })
+	says("bad the consumer heads delivers headers without messages")
+	w.consumer("grouped", func(c *js.ConsumerConfig) {
+		c.PriorityPolicy, c.PriorityGroups = js.PriorityPolicyOverflow, []string{"a"}
+	})
+	says("bad the consumer grouped has priority groups")
+	w.consumer("asleep", nil)
+	if _, err := w.stream.PauseConsumer(t.Context(), "asleep", time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	says("bad the consumer asleep is paused in NATS for", "| nats consumer resume")
+	w.make(js.StreamConfig{Storage: js.MemoryStorage})
+	says("| it is kept in memory: a restart of NATS loses what was not read")
 	setting.Put(w.Values, jetstream.FieldURL, "nats://127.0.0.1:1")
 	says("bad cannot connect", "look at the URL, the credentials and the network")
 }

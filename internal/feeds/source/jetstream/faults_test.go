@@ -178,11 +178,25 @@ func TestAResyncReadsTheWholeStreamAgain(t *testing.T) {
 	w.publish(publishes("ann", "1", "2")...)
 	w.Gets("ann 1", "ann 2")
 	w.acknowledged(ours)
+	if err := w.stream.DeleteConsumer(t.Context(), ours); err != nil {
+		t.Fatal(err)
+	}
+	w.Becomes(source.Failing, "reads on after message 2") // how far it has come is noted
+	w.Set(source.Change{Resync: true})
+	w.Becomes(source.Running, "")
 	w.Set(source.Change{Resync: true})
 	w.publish(publishes("ann", "3")...)
 	w.Gets("ann 3")
 	if n := w.Info().Counts.Duplicate; n != 2 {
 		t.Errorf("%d duplicates", n)
+	}
+	w.acknowledged(ours)
+	w.Stop() // the resync is done: it does not happen again
+	w.Run()
+	w.publish(publishes("ann", "4")...)
+	w.Gets("ann 4")
+	if n := w.Info().Counts.Duplicate; n != 0 {
+		t.Errorf("%d duplicates after the resync was done", n)
 	}
 }
 
@@ -207,6 +221,13 @@ func TestAPersonsConsumerStaysAndIsRefusedIfItLosesMessages(t *testing.T) {
 	w.Set(source.Change{Values: w.Values})
 	w.publish(publishes("ann", "1")...)
 	w.Gets("ann 1")
+	w.acknowledged("other")
+	w.Set(source.Change{Resync: true})
+	w.publish(publishes("ann", "2")...)
+	w.Gets("ann 2")
+	if n := w.Info().Counts.Duplicate; n != 0 {
+		t.Errorf("a resync has made the consumer of a person anew: %d duplicates", n)
+	}
 	if _, err := w.Service.Delete(t.Context(), "shop", w.Name); err != nil {
 		t.Fatal(err)
 	}
