@@ -47,9 +47,14 @@ func (e *emitter) Emit(ctx context.Context, entries []Entry) ([]Outcome, error) 
 		pieces = e.pieces(pieces, &entries[i], i)
 	}
 	outcomes := make([]Outcome, len(pieces))
+	ended := 0
 	for begin := 0; begin < len(pieces); {
-		end := begin + 1 // consecutive publishes are stored in one call
-		for end < len(pieces) && pieces[begin].published() && pieces[end].published() {
+		if err := e.endCommits(ctx, entries[ended:pieces[begin].of]); err != nil {
+			return nil, err
+		}
+		ended = pieces[begin].of
+		end := begin + 1 // consecutive publishes are stored in one call, except behind the end of a commit for which puts wait
+		for end < len(pieces) && pieces[begin].published() && pieces[end].published() && (len(e.repeats.waiting) == 0 || pieces[end].of == ended) {
 			end++
 		}
 		if err := e.settle(ctx, pieces[begin:end], outcomes[begin:end]); err != nil {
@@ -57,14 +62,22 @@ func (e *emitter) Emit(ctx context.Context, entries []Entry) ([]Outcome, error) 
 		}
 		begin = end
 	}
+	if err := e.endCommits(ctx, entries[ended:]); err != nil {
+		return nil, err
+	}
+	return e.sum(ctx, entries, pieces, outcomes)
+}
+
+// endCommits stores what waits for the end of a commit, if the commit ends with one of these entries.
+func (e *emitter) endCommits(ctx context.Context, entries []Entry) error {
 	for i := range entries {
 		if entries[i].Last && entries[i].Version == e.repeats.version {
 			if err := e.endCommit(ctx); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
-	return e.sum(ctx, entries, pieces, outcomes)
+	return nil
 }
 
 // sum counts the outcomes of pieces, keeps those in quarantine that have a text, and returns the outcome of each entry: the worst of its pieces.

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/objects/object"
 )
 
 func TestOfPutsOfAnObjectWithinACommitTheLastStands(t *testing.T) {
@@ -53,6 +55,29 @@ func TestOfPutsOfAnObjectWithinACommitTheLastStands(t *testing.T) {
 		}
 		if want := []string{"shop delete g/delete-a", "shop put g/put-a 1030"}; !slices.Equal(to.got[len(ended):], want) {
 			t.Errorf("the next commit is %q", to.got[len(ended):])
+		}
+	})
+}
+
+func TestACommitIsCompleteBeforeTheNextIsSent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to := &sinkhole{}
+		k := &script{run: func(ctx context.Context, _ source.Target, e source.Emitter) error {
+			publish := func(id string, version object.Version) source.Entry {
+				return source.Entry{Version: version, Last: version != 1000, Publish: &notification.Draft{To: []string{"ann"}, ID: id}}
+			}
+			var entries []source.Entry
+			for range 40 {
+				entries = append(entries, source.Entry{Version: 1000, Body: []byte("put-a")})
+			}
+			entries = append(entries, publish("same", 1000), source.Entry{Version: 1000, Last: true, Publish: &notification.Draft{To: []string{"ann"}, ID: "last"}}, publish("next", 1030), publish("after", 1060))
+			_, err := e.Emit(ctx, entries)
+			return err
+		}}
+		running(t, k, to, "words")
+		want := []string{"shop publish same", "shop publish last", "shop put g/put-a 1029", "shop publish next", "shop publish after"}
+		if got := to.got[len(to.got)-len(want):]; !slices.Equal(got, want) {
+			t.Errorf("at the end come %q, want %q", got, want)
 		}
 	})
 }

@@ -1,6 +1,7 @@
 package dbserver
 
 import (
+	"context"
 	"errors"
 	"net/url"
 	"strings"
@@ -50,6 +51,16 @@ func PostgresConfig(t *source.Target, session map[string]string) (*pgconn.Config
 		}
 	}
 	return cfg, nil
+}
+
+// Unconverted lets the bytes of a database of the encoding SQL_ASCII through as they are: they have no encoding, so the server would refuse to
+// convert some, and with them all that is read at once.
+func Unconverted(ctx context.Context, pg *pgconn.PgConn) error {
+	if pg.ParameterStatus("server_encoding") != "SQL_ASCII" {
+		return nil
+	}
+	_, err := pg.Exec(ctx, "SET client_encoding = 'SQL_ASCII'").ReadAll()
+	return err
 }
 
 // unreached is an error of connecting without what the source's own settings say, so that its cause is not cut off.

@@ -51,6 +51,10 @@ func openPostgres(ctx context.Context, t *source.Target, table string) (conn, er
 	if c.PgConn, err = pgconn.ConnectConfig(ctx, cfg); err != nil {
 		return nil, explain(err)
 	}
+	if err := dbserver.Unconverted(ctx, c.PgConn); err != nil {
+		c.close()
+		return nil, explain(err)
+	}
 	channel := table[strings.LastIndex(table, ".")+1:]
 	if err := c.query(ctx, "LISTEN "+quoted(channel), nil, nil); err != nil {
 		c.close()

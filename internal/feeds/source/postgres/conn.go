@@ -46,11 +46,9 @@ func connect(ctx context.Context, t *source.Target, replication bool) (*conn, er
 		return nil, needs(explain(err), replicates)
 	}
 	c := &conn{PgConn: pg}
-	if pg.ParameterStatus("server_encoding") == "SQL_ASCII" { // its bytes are of no encoding: the server would refuse to convert some
-		if err := c.exec(ctx, "SET client_encoding = 'SQL_ASCII'"); err != nil {
-			c.close()
-			return nil, err
-		}
+	if err := dbserver.Unconverted(ctx, pg); err != nil {
+		c.close()
+		return nil, explain(err)
 	}
 	number, _, _ := strings.Cut(pg.ParameterStatus("server_version"), " ")
 	major, minor, _ := strings.Cut(number, ".")

@@ -25,6 +25,9 @@ func (s *stream) emit(ctx context.Context) error {
 			return err
 		}
 		if it.end > LSN(s.confirmed.Load()) {
+			if err := s.promise(ctx, it.end); err != nil {
+				return err
+			}
 			s.confirmed.Store(uint64(it.end))
 			if err := s.status(false); err != nil {
 				return err
@@ -32,7 +35,7 @@ func (s *stream) emit(ctx context.Context) error {
 		}
 		s.lag(s.q.oldest())
 		if lsn := LSN(s.confirmed.Load()); lsn != s.at.LSN && time.Since(noted) > noteEvery {
-			noted, s.at.LSN, s.at.Read = time.Now(), lsn, lsn
+			noted, s.at.LSN, s.at.Read, s.at.Bound = time.Now(), lsn, lsn, lsn+noteAhead
 			if err := s.to.Note(ctx, s.at.encode()); err != nil {
 				return err
 			}
@@ -56,12 +59,21 @@ func (s *stream) bound(ctx context.Context, it *item) error {
 	return s.to.Note(ctx, s.at.encode())
 }
 
+// promise notes how far the log may have been confirmed, before it is: a slot that is further has been moved or made anew by somebody else.
+func (s *stream) promise(ctx context.Context, end LSN) error {
+	if end <= s.at.Bound {
+		return nil
+	}
+	s.at.Bound = end + noteAhead
+	return s.to.Note(ctx, s.at.encode())
+}
+
 // noteEnd notes how far the log was read when the feed ends between two commits.
 func (s *stream) noteEnd(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), noteEvery)
 	defer cancel()
 	s.at.Read = LSN(s.confirmed.Load())
-	s.at.LSN = s.at.Read
+	s.at.LSN, s.at.Bound = s.at.Read, s.at.Read
 	return s.to.Note(ctx, s.at.encode())
 }
 

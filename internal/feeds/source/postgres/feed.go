@@ -85,6 +85,8 @@ func (f *feed) prepare(ctx context.Context, to source.Emitter) error {
 		return f.lost("is gone")
 	case s.lost:
 		return f.lost("is lost, since its log grew above max_slot_wal_keep_size")
+	case f.at != nil && f.at.Bound > 0 && s.confirmed > f.at.Bound:
+		return f.lost(fmt.Sprintf("is at %s, which this source has not confirmed: somebody has made it anew or moved it on", s.confirmed))
 	}
 	if f.at == nil { // somebody has made the slot for this source
 		f.at = &position{LSN: s.confirmed}
@@ -127,7 +129,7 @@ func (f *feed) begin(ctx context.Context, to source.Emitter, s slotState) error 
 	}
 	to.Detail("")
 	f.at.above(at, &former)
-	f.at.LSN, f.at.Read, f.at.Making = at, at, false
+	f.at.LSN, f.at.Read, f.at.Bound, f.at.Making = at, at, at, false
 	copies := f.copies() && (f.t.Resync || f.t.Values.Bool(FieldSnapshot))
 	if copies {
 		f.at.Copy = &copying{LSN: at}

@@ -95,3 +95,26 @@ func TestALargeTransactionIsReadInParts(t *testing.T) {
 		t.Errorf("%+v", w.Info().Counts)
 	}
 }
+
+// A slot that somebody drops and makes anew begins with the present: what was committed before is not in it.
+func TestASlotThatSomebodyHasMadeAnewIsNotReadInSilence(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.set()
+	w.Becomes(source.Running, "")
+	w.sql(emits(`{"to":"ann","title":"one"}`))
+	w.gets("ann one ")
+	w.Stop()
+	w.drops("godwit_shop")
+	w.sql(emits(`{"to":"ann","title":"lost"}`), "SELECT pg_create_logical_replication_slot('godwit_shop', 'pgoutput')")
+	w.Run()
+	w.Becomes(source.Failing, "somebody has made it anew or moved it on: what was committed after")
+	w.Set(source.Change{Resync: true})
+	w.Becomes(source.Running, "")
+	w.sql(emits(`{"to":"ann","title":"two"}`))
+	w.gets("ann two ")
+	w.Stop()
+	w.Run()
+	w.sql(emits(`{"to":"ann","title":"three"}`))
+	w.gets("ann three ")
+}

@@ -15,6 +15,7 @@ type position struct {
 	Timeline int      `json:"timeline"`         // of its log
 	LSN      LSN      `json:"lsn"`              // commits before it are stored
 	Read     LSN      `json:"read"`             // no commit behind it has been read; where the end of the feed was noted, it is that of the last one
+	Bound    LSN      `json:"bound,omitempty"`  // nothing behind it was confirmed; 0: unknown
 	Shift    LSN      `json:"shift,omitempty"`  // added to positions to make versions, since the log of a server that takes over may begin lower
 	Slot     string   `json:"slot"`             // which the source has made
 	Making   bool     `json:"making,omitempty"` // or is making
