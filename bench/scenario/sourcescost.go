@@ -165,7 +165,7 @@ func (s *Sources) bulk(ctx context.Context, r *report.Result, x *publisherDB, _ 
 
 const (
 	rowBytes  = 100_000                // of the other database
-	otherRows = 10                     // in a transaction
+	otherRows = 10                     // in a transaction: one that runs keeps the log by itself
 	readSlot  = 200 * time.Millisecond // how often the slot is looked at
 )
 

@@ -85,3 +85,17 @@ func TestAMappedColumnThatTheLogLacksIsSaid(t *testing.T) {
 		t.Errorf("in quarantine are %q", w.quarantined())
 	}
 }
+
+func TestGeneratedColumnsThatAPublicationHasAreRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.needs(18)
+	w.sql(
+		`CREATE TABLE gate (name text PRIMARY KEY, width int, area int GENERATED ALWAYS AS (width * 2) STORED)`, `INSERT INTO gate VALUES ('g1', 1)`,
+		`CREATE PUBLICATION mine FOR TABLE gate WITH (publish_generated_columns = stored)`,
+	)
+	w.set(postgres.FieldTables, []any{map[string]any{"table": "gate", "group": "gates", "object": "name", "payload": []string{"area"}}}, postgres.FieldSnapshot, true, postgres.FieldPublication, "mine")
+	w.object("g1", `{"area":2}`)
+	w.sql(`UPDATE gate SET width = 2`)
+	w.object("g1", `{"area":4}`)
+}

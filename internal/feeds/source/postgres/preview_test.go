@@ -141,3 +141,18 @@ func TestAPreviewSaysWhichTablesAreMappedWrongly(t *testing.T) {
 	}
 	w.previews(mapping(table("good"), table("large")), "public.good error ERROR: canceling statement due to lock timeout", `public.large {"to":["bob"]}`, "public.large error a row has")
 }
+
+// Reading a table may run functions of its owner. In a preview they cannot write.
+func TestAPreviewWritesNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.sql(`CREATE TABLE seen (n int)`, `CREATE FUNCTION notes() RETURNS boolean LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN INSERT INTO public.seen VALUES (1); RETURN true; END $$`,
+		`CREATE TABLE rides (who text)`, `INSERT INTO rides VALUES ('ann')`, `ALTER TABLE rides ENABLE ROW LEVEL SECURITY`, `CREATE POLICY p ON rides USING (notes())`,
+		`CREATE ROLE reader LOGIN`, `GRANT SELECT ON rides TO reader`)
+	values := mapping(table("rides"))
+	values[postgres.FieldURL] = setting.JSON(strings.Replace(w.pg.URL(), "user=postgres", "user=reader", 1))
+	w.previews(values, "public.rides error ERROR: cannot execute INSERT in a read-only transaction")
+	if n := w.text("SELECT count(*)::text FROM seen"); n != "0" {
+		t.Errorf("the preview has written %s rows", n)
+	}
+}

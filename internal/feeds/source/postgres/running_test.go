@@ -20,17 +20,20 @@ const keeps = "SELECT pg_current_wal_lsn() - restart_lsn FROM pg_replication_slo
 func TestTheLogIsFreedWhileAnotherDatabaseWrites(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
+		since        int // version of PostgreSQL
 		user, grants string
 		writes, most int // MB
 		silent       bool
 	}{
-		"a superuser":                       {"postgres", "", 40, 12, true},
-		"a user who may silence its log":    {"reader", "GRANT SET ON PARAMETER log_min_messages TO reader", 40, 12, true},
-		"a user who may replicate and else": {"reader", "", 160, 80, false},
+		"a superuser":                          {14, "postgres", "", 40, 12, true},
+		"a user who may silence its log":       {15, "reader", "GRANT SET ON PARAMETER log_min_messages TO reader", 40, 12, true},
+		"a user who may call the function":     {16, "reader", "GRANT EXECUTE ON FUNCTION pg_log_standby_snapshot() TO reader", 40, 12, true},
+		"a user who may replicate and no more": {14, "reader", "", 160, 80, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := worldOn(t, pgtest.Start(t, pgtest.Options{Settings: map[string]string{"wal_level": "logical", "logging_collector": "on"}}))
+			w.needs(c.since)
 			w.sql("CREATE ROLE reader LOGIN REPLICATION", "GRANT CREATE ON DATABASE postgres TO reader", c.grants)
 			w.set(postgres.FieldURL, strings.Replace(w.pg.URL(), "user=postgres", "user="+c.user, 1))
 			w.Becomes(source.Running, "")
@@ -83,7 +86,9 @@ func (w *world) logOfServer() string {
 func TestATransactionThatTakesLongHoldsUpNothing(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.set()
+	w.needs(15)
+	w.sql("CREATE ROLE reader LOGIN REPLICATION", "GRANT CREATE ON DATABASE postgres TO reader", "GRANT SET ON PARAMETER log_min_messages TO reader")
+	w.set(postgres.FieldURL, strings.Replace(w.pg.URL(), "user=postgres", "user=reader", 1))
 	w.Becomes(source.Running, "")
 	other := w.pg.Database(t)
 	w.in(other, "CREATE TABLE other (a text); ALTER TABLE other ALTER a SET STORAGE EXTERNAL")

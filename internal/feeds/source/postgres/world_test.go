@@ -2,6 +2,7 @@ package postgres_test
 
 import (
 	"context"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -120,6 +121,24 @@ func (w *world) quarantined() (why []string) {
 		why = append(why, e.Why+" "+string(e.Text))
 	}
 	return why
+}
+
+// version is that of PostgreSQL.
+func (w *world) version() int {
+	w.Helper()
+	n, err := strconv.Atoi(w.text("SHOW server_version_num"))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return n / 10_000
+}
+
+// needs skips the test on an older PostgreSQL.
+func (w *world) needs(version int) {
+	w.Helper()
+	if has := w.version(); has < version {
+		w.Skipf("PostgreSQL %d is needed, this is %d", version, has)
+	}
 }
 
 // text returns the only value of a query.
