@@ -69,3 +69,19 @@ func TestCellsShareTheTime(t *testing.T) {
 		}
 	}
 }
+
+func TestARunThatLosesAllPublishersFails(t *testing.T) {
+	for failed, fails := range map[int64]bool{0: false, 3: false, 4: true} {
+		o := &Outcome{Published: loadgen.Published{Failed: failed, Why: "EOF"}}
+		if err := o.lost(4); (err != nil) != fails || fails && !strings.Contains(err.Error(), "EOF") {
+			t.Errorf("of 4 publishers %d are lost: %v", failed, err)
+		}
+	}
+}
+
+func TestACallThatNeverBeganIsNoMeasurement(t *testing.T) {
+	m := measured{caller: caller{load: &load{conns: 4}}}
+	if err := m.add(t.Context(), nil, -time.Second); err == nil || !strings.Contains(err.Error(), "for longer") {
+		t.Errorf("a measurement without a call gives %v", err)
+	}
+}

@@ -249,6 +249,9 @@ func (m *measured) add(ctx context.Context, pids []int, span time.Duration) erro
 		return err
 	}
 	m.took, m.cpu = append(m.took, took...), m.cpu+after-before
+	if len(m.took) == 0 {
+		return fmt.Errorf("no call began within %s: measure for longer", span)
+	}
 	return nil
 }
 

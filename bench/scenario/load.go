@@ -326,6 +326,9 @@ func (l *Load) measured(ctx context.Context, site *testbed.Site, pub *worker.Wor
 	if err := errors.Join(err, site.Alive()); err != nil {
 		return nil, err
 	}
+	if err := o.lost(l.Publishers); err != nil {
+		return nil, err
+	}
 	if o.Postgres, o.Commits, err = spent(ctx); err != nil {
 		return nil, err
 	}

@@ -93,6 +93,14 @@ func arrived(expected, received int64) (missing, more int64) {
 	return max(expected-received, 0), max(received-expected, 0)
 }
 
+// lost returns an error if no publisher was left at the end: the server has gone, and rates over the whole time would hide that.
+func (o *Outcome) lost(publishers int) error {
+	if n := o.Published.Failed; n == 0 || n < int64(publishers) {
+		return nil
+	}
+	return fmt.Errorf("all %d publishers lost their connections: %s", o.Published.Failed, o.Published.Why)
+}
+
 func (o *Outcome) tellFaults(r *report.Result, group string) {
 	p, c := &o.Published, &o.Counts
 	missing := "deliveries missing"

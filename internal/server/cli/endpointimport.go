@@ -177,6 +177,13 @@ type importer struct {
 	chunk                                      []godwit.NewEndpoint
 	lines                                      []int // of the chunk
 	created, renewed, refused, skipped, warned int
+	bad                                        []badLine // the first refused lines, for programs
+}
+
+// badLine is a refused line in an import's JSON.
+type badLine struct {
+	Line  int    `json:"line"`
+	Error string `json:"error"`
 }
 
 func (i *importer) run(ctx context.Context, src *tables.Reader) error {
@@ -305,7 +312,11 @@ func (i *importer) warn(line int, warnings []string) {
 // refuse counts a line that could not be registered, and shows the first such lines.
 func (i *importer) refuse(line int, err error) {
 	i.refused++
-	if i.p.json || i.refused > maxShownBad {
+	if i.refused > maxShownBad {
+		return
+	}
+	if i.p.json {
+		i.bad = append(i.bad, badLine{line, err.Error()})
 		return
 	}
 	i.meter.done()
@@ -324,6 +335,9 @@ func (i *importer) report(ctx context.Context, src *tables.Reader, err error) er
 		}
 		if i.o.dry {
 			said = i.dryJSON(src)
+		}
+		if len(i.bad) > 0 {
+			said["refused_lines"] = i.bad
 		}
 		maps.Copy(said, i.o.said)
 		if err := i.p.line(said); err != nil {
