@@ -44,6 +44,8 @@ type Principal struct {
 	App   string
 	Key   string // the key's public id, never the secret
 	Roles Role
+	// Operator: the caller presented the operator key, and named the app; an empty App is the whole server.
+	Operator bool
 }
 
 // Claim is the identity that a client claims when it connects.

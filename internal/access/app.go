@@ -2,6 +2,7 @@ package access
 
 import (
 	"slices"
+	"strconv"
 	"time"
 
 	"godwit.dev/godwit/internal/access/urlguard"
@@ -43,6 +44,8 @@ type App struct {
 	// begin for a recipient.
 	Categories map[string]preference.Category `json:"categories,omitempty"`
 	CreatedAt  time.Time                      `json:"created_at"`
+	// Revision counts the changes of the settings above, so that of two operators the later learns of the earlier.
+	Revision int64 `json:"revision"`
 }
 
 // AppChange holds changes of an app. Nil fields stay as they are, others replace the stored values.
@@ -59,7 +62,9 @@ type AppChange struct {
 	// CertificateTopics and CertificateServe replace what client certificates of the app allow.
 	CertificateTopics *[]string
 	CertificateServe  *[]string
-	NewMintKey        bool // replace the key that mints tokens; tokens signed with the old key become invalid
+	// Tag, if not nil, is the tag that the app must still have.
+	Tag        *string
+	NewMintKey bool // replace the key that mints tokens; tokens signed with the old key become invalid
 }
 
 // apply changes app and checks the result.
@@ -100,6 +105,26 @@ func (c *AppChange) apply(app *App, allowPrivate bool) error {
 		app.JWTKeys = append([]JWTKey{newMintKey()}, keys...)
 	}
 	return app.check(allowPrivate)
+}
+
+// Tag identifies the state of the app's settings: it differs after every change, and for an app of the same name that was made later.
+func (app *App) Tag() string {
+	return strconv.FormatInt(app.CreatedAt.UnixMilli(), 36) + "-" + strconv.FormatInt(app.Revision, 10)
+}
+
+// checkTag fails with *TagError unless the app has the tag; nil: any will do.
+func (app *App) checkTag(tag *string) error {
+	if tag != nil && *tag != app.Tag() {
+		return &TagError{App: app.Name}
+	}
+	return nil
+}
+
+// TagError reports that an app's settings are not those that the caller knows.
+type TagError struct{ App string }
+
+func (e *TagError) Error() string {
+	return "somebody has changed app " + e.App + " meanwhile: read it, and change what it says now"
 }
 
 func set[T any](field *T, value *T) {

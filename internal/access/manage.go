@@ -63,7 +63,13 @@ func (r *Registry) CreateApp(ctx context.Context, name string, settings AppChang
 
 // SetApp changes an app.
 func (r *Registry) SetApp(ctx context.Context, name string, change AppChange) error {
-	err := r.store.UpdateApp(ctx, name, func(app *App) error { return change.apply(app, r.cfg.AllowPrivateURLs) })
+	err := r.store.UpdateApp(ctx, name, func(app *App) error {
+		if err := app.checkTag(change.Tag); err != nil {
+			return err
+		}
+		app.Revision++
+		return change.apply(app, r.cfg.AllowPrivateURLs)
+	})
 	if err != nil {
 		return fmt.Errorf("change app %s: %w", name, err)
 	}
@@ -83,9 +89,10 @@ func (r *Registry) AppErased(ctx context.Context, name string) error {
 	return r.Reload(ctx)
 }
 
-// DeleteApp deletes an app and its keys. A running server, or the next one to start, erases its data.
-func (r *Registry) DeleteApp(ctx context.Context, name string) error {
-	if err := r.store.DeleteApp(ctx, name); err != nil {
+// DeleteApp deletes an app and its keys. A running server, or the next one to start, erases its data. tag, if not nil, is the tag that the
+// app must still have.
+func (r *Registry) DeleteApp(ctx context.Context, name string, tag *string) error {
+	if err := r.store.DeleteApp(ctx, name, func(app *App) error { return app.checkTag(tag) }); err != nil {
 		return fmt.Errorf("delete app %s: %w", name, err)
 	}
 	r.log.InfoContext(ctx, "app deleted", "app", name)

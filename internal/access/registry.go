@@ -63,13 +63,14 @@ type snapshot struct {
 	keys keyring
 	list []*liveKey // oldest first
 
-	erasing []string // see Snapshot
+	erasing  []string // see Snapshot
+	operator *OperatorKey
 }
 
 // newSnapshot indexes loaded data. Keys that existed before keep their time of last use. If serves is true, it omits apps whose name is
 // being erased, and their keys.
 func newSnapshot(loaded Snapshot, before *snapshot, serves bool) *snapshot {
-	s := &snapshot{apps: make(map[string]*App, len(loaded.Apps)), erasing: loaded.Erasing}
+	s := &snapshot{apps: make(map[string]*App, len(loaded.Apps)), erasing: loaded.Erasing, operator: loaded.Operator}
 	waits := func(app string) bool { return serves && slices.Contains(loaded.Erasing, app) }
 	for i := range loaded.Apps {
 		if !waits(loaded.Apps[i].Name) {
@@ -181,6 +182,9 @@ func (r *Registry) Revision() uint64 { return r.revision.Load() }
 func (r *Registry) Key(_ context.Context, secret string) (Principal, error) {
 	if p, ok := r.findKey(secret); ok {
 		return p, nil
+	}
+	if _, ok := r.Operator(secret); ok {
+		return Principal{}, fmt.Errorf("%w: the operator key manages apps and does nothing else", ErrForbidden)
 	}
 	return Principal{}, fmt.Errorf("%w: unknown API key", ErrUnauthenticated)
 }

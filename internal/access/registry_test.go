@@ -67,7 +67,7 @@ func TestEveryKeyOfManyIsFound(t *testing.T) {
 func TestDeletedAppTakesItsKeysAlong(t *testing.T) {
 	w := newWorld(t, access.Config{}, "shop", "other")
 	mine, theirs := w.key(t, "shop", access.Admin), w.key(t, "other", access.Admin)
-	if err := w.DeleteApp(t.Context(), "shop"); err != nil {
+	if err := w.DeleteApp(t.Context(), "shop", nil); err != nil {
 		t.Fatal(err)
 	}
 	_, err := w.Key(t.Context(), mine)
@@ -77,7 +77,7 @@ func TestDeletedAppTakesItsKeysAlong(t *testing.T) {
 	}
 	_, _, err = w.CreateKey(t.Context(), "shop", "", access.Read)
 	wantErr(t, err, access.ErrUnknownApp)
-	wantErr(t, w.DeleteApp(t.Context(), "shop"), access.ErrUnknownApp)
+	wantErr(t, w.DeleteApp(t.Context(), "shop", nil), access.ErrUnknownApp)
 	wantErr(t, w.CreateApp(t.Context(), "other", access.AppChange{}), access.ErrExists)
 	wantErr(t, w.SetApp(t.Context(), "shop", access.AppChange{}), access.ErrUnknownApp)
 }

@@ -31,6 +31,8 @@ type StoredKey struct {
 type Snapshot struct {
 	Apps []App
 	Keys []StoredKey
+	// Operator is the operator key; nil: there is none.
+	Operator *OperatorKey
 	// Erasing are deleted apps whose data is not yet erased. There may be a new app of the same name.
 	Erasing []string
 }
@@ -46,8 +48,8 @@ type Store interface {
 	CreateApp(ctx context.Context, app App) error
 	// UpdateApp reads an app, applies change, and writes it, all in one transaction.
 	UpdateApp(ctx context.Context, name string, change func(*App) error) error
-	// DeleteApp deletes the app and its keys, and records that its data must be erased.
-	DeleteApp(ctx context.Context, name string) error
+	// DeleteApp deletes the app and its keys, and records that its data must be erased. If check is not nil and fails, it does nothing.
+	DeleteApp(ctx context.Context, name string, check func(*App) error) error
 	// AppErased ends that note.
 	AppErased(ctx context.Context, name string) error
 
@@ -55,6 +57,11 @@ type Store interface {
 	CreateKey(ctx context.Context, key StoredKey) error
 	// DeleteKey deletes a key of this app only.
 	DeleteKey(ctx context.Context, app, id string) error
+	// AddOperator stores the operator key. It fails with ErrExists if there is one.
+	AddOperator(ctx context.Context, k OperatorKey) error
+	// ReplaceOperator replaces the operator key with the id former; empty: any, or none. It fails with ErrOperatorChanged if another key is
+	// stored.
+	ReplaceOperator(ctx context.Context, former string, k OperatorKey) error
 	// TouchKeys stores when keys were last used, by key id.
 	TouchKeys(ctx context.Context, used map[string]time.Time) error
 }

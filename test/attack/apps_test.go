@@ -18,7 +18,7 @@ func twoApps(t *testing.T, settings map[string][]string) *blackbox.Server {
 	server := blackbox.New(t, blackbox.Plain(), blackbox.Args("--allow-private-urls"))
 	for _, app := range []string{"hostile", "good"} {
 		for _, args := range [][]string{{"app", "create", app, "--data", server.Dir}, append([]string{"app", "set", app, "--data", server.Dir}, settings[app]...)} {
-			if out, err := server.Run(args...); err != nil {
+			if out, err := server.Manage(args...); err != nil {
 				t.Fatalf("%v: %v\n%s", args, err, out)
 			}
 		}

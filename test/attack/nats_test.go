@@ -40,20 +40,20 @@ func TestSubscriptionsOverNATSReachNothingOfOthers(t *testing.T) {
 	server := blackbox.New(t, blackbox.Plain(), blackbox.Args("--nats-addr", "127.0.0.1:0"))
 	secrets := map[string]string{}
 	for _, app := range []string{"shop", "blog"} {
-		out, err := server.Run("app", "create", app, "--data", server.Dir)
+		out, err := server.Manage("app", "create", app, "--data", server.Dir)
 		if err != nil {
 			t.Fatal(out)
 		}
 		secrets[app+" admin"] = keyIn(t, out)
 	}
 	for _, role := range []string{"publish", "read", "worker"} {
-		out, err := server.Run("key", "create", "--role", role, "--app", "shop", "--data", server.Dir)
+		out, err := server.Manage("key", "create", "--role", role, "--app", "shop", "--data", server.Dir)
 		if err != nil {
 			t.Fatal(out)
 		}
 		secrets["shop "+role] = keyIn(t, out)
 	}
-	out, err := server.Run("token", "--app", "shop", "--recipient", "ann", "--topics", "rides.*", "--data", server.Dir)
+	out, err := server.Manage("token", "--app", "shop", "--recipient", "ann", "--topics", "rides.*", "--data", server.Dir)
 	if err != nil {
 		t.Fatal(out)
 	}

@@ -269,7 +269,7 @@ func TestNoSettingReachesWhatOnlyThisMachineCan(t *testing.T) {
 func startURLWorld(t *testing.T) *urlWorld {
 	t.Helper()
 	server := blackbox.New(t, blackbox.Plain())
-	out, err := server.Run("app", "create", "shop", "--data", server.Dir)
+	out, err := server.Manage("app", "create", "shop", "--data", server.Dir)
 	if err != nil {
 		t.Fatal(err, out)
 	}
@@ -348,7 +348,7 @@ func TestKeysAndIntrospectionReachNothingInside(t *testing.T) {
 	w := startURLWorld(t)
 	for _, setting := range []string{"--jwks-url", "--introspect-url"} {
 		for _, host := range hosts(t) {
-			if _, err := w.server.Run("app", "set", "shop", "--data", w.server.Dir, setting, "https://"+host+":"+in.port+"/"); err != nil {
+			if _, err := w.server.Manage("app", "set", "shop", "--data", w.server.Dir, setting, "https://"+host+":"+in.port+"/"); err != nil {
 				continue // refused
 			}
 			for _, token := range []string{"opaque", "eyJhbGciOiJSUzI1NiIsImtpZCI6IjEifQ.eyJzdWIiOiJhIiwiZXhwIjo5OTk5OTk5OTk5fQ.AA"} {

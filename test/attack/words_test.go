@@ -132,11 +132,11 @@ func TestServersThatRepeatSecretsFillNoLog(t *testing.T) {
 		{"app", "create", "shop"},
 		{"app", "set", "shop", "--allow-private-urls", "--introspect-url", p.url + "/introspect", "--introspect-id", "us", "--introspect-secret-file", file},
 	} {
-		if out, err := server.Run(append(args, "--data", server.Dir)...); err != nil {
+		if out, err := server.Manage(append(args, "--data", server.Dir)...); err != nil {
 			t.Fatalf("%v: %s", args, out)
 		}
 	}
-	out, err := server.Run("key", "create", "--role", "admin", "--app", "shop", "--data", server.Dir)
+	out, err := server.Manage("key", "create", "--role", "admin", "--app", "shop", "--data", server.Dir)
 	if err != nil {
 		t.Fatal(out)
 	}

@@ -53,7 +53,7 @@ func (s *Server) Connect(t testing.TB, transport string, h Hello) Link {
 // CreateApp creates an app with the command line and returns its key.
 func (s *Server) CreateApp(t testing.TB, name string) (key string) {
 	t.Helper()
-	out, err := s.Run("app", "create", name, "--data", s.Dir, "--json")
+	out, err := s.Manage("app", "create", name, "--data", s.Dir, "--json")
 	if err != nil {
 		t.Fatalf("create app: %v\n%s", err, out)
 	}
@@ -68,7 +68,7 @@ func (s *Server) CreateApp(t testing.TB, name string) (key string) {
 // Token signs a token for a recipient of an app with the command line.
 func (s *Server) Token(t testing.TB, app, recipient string, more ...string) string {
 	t.Helper()
-	out, err := s.Run(append([]string{"token", "--app", app, "--recipient", recipient, "--data", s.Dir}, more...)...)
+	out, err := s.Manage(append([]string{"token", "--app", app, "--recipient", recipient, "--data", s.Dir}, more...)...)
 	if err != nil {
 		t.Fatalf("make token: %v\n%s", err, out)
 	}

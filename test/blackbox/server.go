@@ -248,3 +248,30 @@ func (s *Server) Run(args ...string) (string, error) {
 	out, err := cmd.CombinedOutput()
 	return string(out), err
 }
+
+// Manage is Run for a command that manages apps: it asks the server, or if that does not run works on its data folder.
+func (s *Server) Manage(args ...string) (string, error) {
+	if s.cmd == nil || s.cmd.Process == nil || s.Exited() {
+		args = append(args, "--local")
+	}
+	return s.Run(args...)
+}
+
+// OperatorKey returns the name of the file with the operator key that servers share.
+func OperatorKey(t testing.TB, servers ...*Server) (file string) {
+	t.Helper()
+	for _, s := range servers {
+		name := filepath.Join(s.Dir, "operator.key")
+		if _, err := os.Stat(name); err != nil {
+			continue
+		}
+		if file != "" {
+			t.Errorf("%s and %s both have an operator key", file, name)
+		}
+		file = name
+	}
+	if file == "" {
+		t.Fatal("no server has an operator key")
+	}
+	return file
+}

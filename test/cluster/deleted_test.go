@@ -45,7 +45,7 @@ func TestAnAppIsDeletedByTwoNodesWhileItsCampaignIsSent(t *testing.T) {
 	var both sync.WaitGroup
 	for _, n := range c.Nodes[:2] {
 		both.Go(func() {
-			out, err := n.Run("app", "delete", "demo", "--yes", "--postgres", url, "--data", n.Dir)
+			out, err := n.Manage("app", "delete", "demo", "--yes", "--data", n.Dir, "--operator-key-file", blackbox.OperatorKey(t, c.Nodes...))
 			if err == nil {
 				deleted.Add(1)
 			} else if !strings.Contains(out, "demo") {
@@ -80,7 +80,7 @@ func TestAnAppIsDeletedByTwoNodesWhileItsCampaignIsSent(t *testing.T) {
 	}
 	nothing()
 
-	if out, err := c.Nodes[0].Run("app", "create", "demo", "--postgres", url, "--data", c.Nodes[0].Dir); err != nil {
+	if out, err := c.Nodes[0].Manage("app", "create", "demo", "--data", c.Nodes[0].Dir, "--operator-key-file", blackbox.OperatorKey(t, c.Nodes...)); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for i, n := range c.Nodes {

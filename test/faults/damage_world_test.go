@@ -119,7 +119,7 @@ func fillServer(t *testing.T, s *blackbox.Server) content {
 		}
 	}
 	for i := range 5 {
-		if out, err := s.Run("app", "create", fmt.Sprintf("shop-%d", i), "--data", s.Dir); err != nil {
+		if out, err := s.Manage("app", "create", fmt.Sprintf("shop-%d", i), "--data", s.Dir); err != nil {
 			t.Fatalf("%v: %s", err, out)
 		}
 		c.put("apps.db", fmt.Sprintf("shop-%d", i), "")
@@ -174,7 +174,7 @@ func readServer(ctx context.Context, s *blackbox.Server, want content) (content,
 			}
 		}
 	}
-	out, err := s.Run("app", "list", "--data", s.Dir)
+	out, err := s.Manage("app", "list", "--data", s.Dir)
 	if err == nil {
 		for key := range want["apps.db"] {
 			if strings.Contains(out, key) {

@@ -35,7 +35,7 @@ func TestAnAppIsDeletedWhileItsCampaignIsSent(t *testing.T) {
 		}
 		return nil
 	})
-	if out, err := s.Run("app", "delete", "demo", "--yes", "--data", s.Dir); err != nil {
+	if out, err := s.Manage("app", "delete", "demo", "--yes", "--data", s.Dir); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	blackbox.Eventually(t, "the app is erased", func() error {
@@ -48,7 +48,7 @@ func TestAnAppIsDeletedWhileItsCampaignIsSent(t *testing.T) {
 	if sent == chats {
 		t.Error("the campaign was sent to the end")
 	}
-	if out, err := s.Run("app", "create", "demo", "--data", s.Dir); err != nil {
+	if out, err := s.Manage("app", "create", "demo", "--data", s.Dir); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	blackbox.Eventually(t, "the new app is served", func() error {

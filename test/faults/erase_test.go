@@ -67,7 +67,7 @@ func TestNothingOfTheRecipientsOfADeletedAppIsLeftInAnyFile(t *testing.T) {
 	api.Call(t, http.MethodPut, "/v1/objects/g/"+erasedName, map[string]any{"payload": map[string]any{"name": erasedText}}, nil)
 	api.Call(t, http.MethodPut, "/v1/recipients/"+erasedName+".too/preferences", map[string]any{"timezone": "Europe/Oslo"}, nil)
 	for _, args := range [][]string{{"app", "create", "other"}, {"app", "delete", "demo", "--yes"}, {"app", "create", "demo"}} {
-		if out, err := s.Run(append(args, "--data", s.Dir)...); err != nil {
+		if out, err := s.Manage(append(args, "--data", s.Dir)...); err != nil {
 			t.Fatalf("%q: %v\n%s", args, err, out)
 		}
 	}

@@ -51,7 +51,7 @@ func TestNothingOfTheErasedIsLeftInAnyTable(t *testing.T) {
 			api.Call(t, http.MethodPost, "/v1/endpoints", map[string]any{"channel": "webhook", "address": map[string]any{"url": "http://127.0.0.1:1/" + erasedName}, "tags": []string{erasedText}}, nil)
 			api.Call(t, http.MethodPut, "/v1/objects/g/"+erasedName, map[string]any{"payload": map[string]any{"name": erasedText}}, nil)
 			api.Call(t, http.MethodPut, "/v1/recipients/"+erasedName+".too/preferences", map[string]any{"timezone": "Europe/Oslo"}, nil)
-			if out, err := s.Run("app", "delete", "demo", "--yes", "--postgres", url, "--data", s.Dir); err != nil {
+			if out, err := s.Manage("app", "delete", "demo", "--yes", "--data", s.Dir); err != nil {
 				t.Fatalf("%v\n%s", err, out)
 			}
 			blackbox.Eventually(t, "the app is erased", func() error {

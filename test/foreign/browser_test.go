@@ -45,7 +45,7 @@ func TestBrowser(t *testing.T) {
 	}
 	reports := make(chan browserResult, 8)
 	allowed, stranger := startSite(t, server.HTTP, reports), startSite(t, server.HTTP, reports)
-	out, err := server.Run("app", "set", "demo", "--origin", allowed, "--data", server.Dir)
+	out, err := server.Manage("app", "set", "demo", "--origin", allowed, "--data", server.Dir)
 	if err != nil {
 		t.Fatalf("allow the page's origin: %v\n%s", err, out)
 	}

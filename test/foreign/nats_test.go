@@ -161,7 +161,7 @@ func TestNATSClientsWithACertificateHaveTheRightsOfTheirRecipient(t *testing.T) 
 		nc.Close()
 		t.Error("a certificate connects to an app that gives certificates nothing")
 	}
-	if out, err := server.Run("app", "set", "shop", "--certificate-topic", "units.{sub}.>", "--certificate-serve", "ask.{sub}", "--data", server.Dir); err != nil {
+	if out, err := server.Manage("app", "set", "shop", "--certificate-topic", "units.{sub}.>", "--certificate-serve", "ask.{sub}", "--data", server.Dir); err != nil {
 		t.Fatal(out)
 	}
 	refused := make(chan error, 8)

@@ -113,7 +113,7 @@ func tryStream(t *testing.T, kills, restarts, crashes int, nodes ...*blackbox.Se
 	t.Helper()
 	r := startReaders(t, nodes...)
 	d := newDesk(t, r)
-	if out, err := nodes[0].Run("source", "add", "news", "--kind", "jetstream", "--app", "demo", "--data", nodes[0].Dir, "--nats-url", d.nats.URL, "--stream", "NEWS", "--subject", "news.>"); err != nil {
+	if out, err := nodes[0].Run("source", "add", "news", "--kind", "jetstream", "--app", "demo", "--data", nodes[0].Dir, "--operator-key-file", blackbox.OperatorKey(t, nodes...), "--nats-url", d.nats.URL, "--stream", "NEWS", "--subject", "news.>"); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	tr := &trial{T: t, source: "jetstream", nodes: nodes, readers: r}

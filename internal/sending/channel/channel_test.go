@@ -249,7 +249,7 @@ func TestDeletedAppTakesItsCredentialsAlong(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := store.DeleteApp(t.Context(), "a"); err != nil {
+	if err := store.DeleteApp(t.Context(), "a", nil); err != nil {
 		t.Fatal(err)
 	}
 	list, err := store.Channels.All(t.Context())

@@ -32,6 +32,8 @@ type Options struct {
 	LogLost func() uint64   // returns the number of lost log lines; nil: none is ever lost
 	Drain   <-chan struct{} // gets an element when the node must send its sessions away; nil: never
 	Modules []module.Module // nil: Modules()
+	// OperatorKey gets the operator key that a first start has made; nil: the data folder alone has it.
+	OperatorKey func(key string)
 
 	Embedded bool // a program embeds the server: it serves Handler, and the process belongs to it
 	Process  bool // an embedded server may tune the process as well

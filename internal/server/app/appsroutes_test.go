@@ -91,6 +91,14 @@ var meetings = map[string]how{
 	"GET /v1/events": {query: "since=0", endless: true, dumped: true},
 	"POST /v1/acks":  {body: `{"ids":["same"]}`, also: `{"tokens":["$forged-ack"],"event":"clicked"}`},
 
+	"GET /v1/apps":             {},
+	"POST /v1/apps":            {body: `{"name":"of-red"}`},
+	"GET /v1/apps/{app}":       {params: map[string]string{"app": "blue"}},
+	"PATCH /v1/apps/{app}":     {params: map[string]string{"app": "blue"}, body: `{"origins":["https://of-red.example"]}`},
+	"DELETE /v1/apps/{app}":    {params: map[string]string{"app": "blue"}},
+	"POST /v1/operator/rotate": {},
+	"POST /v1/tokens":          {body: `{"recipient":"ann"}`},
+
 	"POST /v1/keys":        {body: `{"roles":["read"],"name":"of-red"}`},
 	"GET /v1/keys":         {shows: true},
 	"DELETE /v1/keys/{id}": {params: id("$key")},

@@ -49,7 +49,7 @@ func (a *App) openGround(ctx context.Context) (*ground.Ground, *tracing.Reporter
 	if g.Tracer, err = startTracing(ctx, g); err != nil {
 		return nil, nil, err
 	}
-	if g.Access, err = startAccess(ctx, g); err != nil {
+	if g.Access, err = a.startAccess(ctx, g); err != nil {
 		return nil, nil, err
 	}
 	return g, reporter, nil
@@ -189,7 +189,7 @@ func watchFiles(ctx context.Context, lock *datadir.Lock, stores *store.Stores) e
 }
 
 // startAccess starts apps and keys.
-func startAccess(ctx context.Context, g *ground.Ground) (*access.Registry, error) {
+func (a *App) startAccess(ctx context.Context, g *ground.Ground) (*access.Registry, error) {
 	s := g.Settings
 	cfg := access.Config{Dev: s.Dev, Serves: true, AllowPrivateURLs: s.AllowPrivateURLs, Origin: access.OwnOrigin(s.PublicURL)}
 	registry, err := access.NewRegistry(ctx, g.Stores.Access, cfg, g.Log)
@@ -200,9 +200,28 @@ func startAccess(ctx context.Context, g *ground.Ground) (*access.Registry, error
 	if err := registry.Bootstrap(ctx, s.BootstrapApp, s.BootstrapKeyFile); err != nil {
 		return nil, err
 	}
+	if err := a.ensureOperator(ctx, g, registry); err != nil {
+		return nil, err
+	}
 	g.Steps.AddRun("access watch", ground.StorePatience, registry.Run)
 	if len(registry.Apps()) == 0 {
 		g.Log.Warn("there is no app yet: make one with godwit app create NAME", "data", s.Data)
 	}
 	return registry, nil
+}
+
+// ensureOperator makes the operator key at the first start. A development server's key is handed to whoever prints it.
+func (a *App) ensureOperator(ctx context.Context, g *ground.Ground, r *access.Registry) error {
+	file := g.OperatorFile()
+	made, lacking, err := r.EnsureOperator(ctx, file)
+	if err != nil {
+		return err
+	}
+	if made != "" && a.opts.OperatorKey != nil {
+		a.opts.OperatorKey(made)
+	}
+	if lacking && g.Settings.Postgres == "" { // of several nodes, one has the file
+		g.Log.Warn("the data folder has no operator.key that this server knows: the key that somebody keeps elsewhere goes on working; godwit operator rotate --local makes another while the server is stopped", "file", file)
+	}
+	return nil
 }

@@ -1,15 +1,21 @@
 package cli
 
 import (
-	"context"
+	"encoding/base64"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	godwit "godwit.dev/godwit/clients/go"
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/campaigns/textfile"
 )
@@ -18,13 +24,44 @@ func (p *program) appCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "app",
 		Short: "Manage apps: namespaces with their own keys and recipients",
-		Long:  "Manage the apps in a data folder. A server that runs on it notices within a second.",
-		Args:  subcommandOnly,
-		RunE:  help,
+		Long: `Manage the apps of a server, with its operator key. Changes take effect at once, on other nodes within a second. With --local
+the commands write to a data folder that no server uses.`,
+		Args: subcommandOnly,
+		RunE: help,
 	}
-	cmd.AddCommand(p.appCreateCommand(), p.appSetCommand(), p.appListCommand(), p.appDeleteCommand(), p.appAnonymousCommand())
+	cmd.AddCommand(p.appCreateCommand(), p.appSetCommand(), p.appShowCommand(), p.appListCommand(), p.appDeleteCommand(), p.appAnonymousCommand())
 	return cmd
 }
+
+// appJSON holds the fields of an app in the API that commands show.
+type appJSON struct {
+	Name             string                `json:"name"`
+	CreatedAt        time.Time             `json:"created_at"`
+	Revision         string                `json:"revision"`
+	Keys             int                   `json:"keys"`
+	JWTKeys          []access.JWTKey       `json:"jwt_keys"`
+	JWKSURL          string                `json:"jwks_url"`
+	IntrospectURL    string                `json:"introspect_url"`
+	IntrospectID     string                `json:"introspect_id"`
+	Issuer           string                `json:"issuer"`
+	Audience         string                `json:"audience"`
+	Origins          []string              `json:"origins"`
+	AnonymousOrigins []string              `json:"anonymous_origins"`
+	CertTopics       []string              `json:"certificate_topics"`
+	CertServe        []string              `json:"certificate_serve"`
+	Key              *struct{ Key string } `json:"key"`
+
+	raw json.RawMessage // all of it, for --json
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *appJSON) UnmarshalJSON(b []byte) error {
+	type plain appJSON
+	a.raw = append(json.RawMessage{}, b...)
+	return json.Unmarshal(b, (*plain)(a))
+}
+
+func appPath(name string) string { return "/v1/apps/" + url.PathEscape(name) }
 
 // appSettings holds the flags that change an app.
 type appSettings struct {
@@ -46,62 +83,69 @@ func (s *appSettings) flags(cmd *cobra.Command) {
 	f.StringVar(&s.aud, "audience", "", "audience (aud) demanded of client tokens")
 }
 
-// change returns the changes that the given flags request.
-func (s *appSettings) change(cmd *cobra.Command) (c access.AppChange, err error) {
-	given := cmd.Flags().Changed
-	for _, f := range []struct {
-		flag  string
-		value *string
-		into  **string
-	}{
-		{"jwks-url", &s.jwks, &c.JWKSURL},
-		{"introspect-url", &s.introspect, &c.IntrospectURL},
-		{"introspect-id", &s.introID, &c.IntrospectID},
-		{"issuer", &s.iss, &c.Issuer},
-		{"audience", &s.aud, &c.Audience},
+// change returns the body of a request with the changes that the given flags name.
+func (s *appSettings) change(cmd *cobra.Command) (map[string]any, error) {
+	given, body := cmd.Flags().Changed, map[string]any{}
+	for _, f := range []struct{ flag, member, value string }{
+		{"jwks-url", "jwks_url", s.jwks},
+		{"introspect-url", "introspect_url", s.introspect},
+		{"introspect-id", "introspect_id", s.introID},
+		{"issuer", "issuer", s.iss},
+		{"audience", "audience", s.aud},
 	} {
 		if given(f.flag) {
-			*f.into = f.value
+			body[f.member] = f.value
 		}
 	}
 	for _, f := range []struct {
-		flag  string
-		value *[]string
-		into  **[]string
+		flag, member string
+		list         []string
 	}{
-		{"origin", &s.origins, &c.Origins},
-		{"certificate-topic", &s.certTopics, &c.CertificateTopics},
-		{"certificate-serve", &s.certServe, &c.CertificateServe},
+		{"origin", "origins", s.origins},
+		{"certificate-topic", "certificate_topics", s.certTopics},
+		{"certificate-serve", "certificate_serve", s.certServe},
 	} {
 		if given(f.flag) {
-			*f.value = slices.DeleteFunc(*f.value, func(s string) bool { return s == "" })
-			*f.into = f.value
+			body[f.member] = slices.DeleteFunc(f.list, func(s string) bool { return s == "" })
 		}
 	}
 	if given("introspect-secret-file") {
 		b, err := os.ReadFile(s.introSecret)
 		if err != nil {
-			return c, fmt.Errorf("read introspection password: %w", err)
+			return nil, fmt.Errorf("read introspection password: %w", err)
 		}
-		secret := access.Secret(textfile.Plain(b))
-		c.IntrospectSecret = &secret
+		body["introspect_secret"] = textfile.Plain(b)
 	}
 	if given("jwt-key") {
-		keys := []access.JWTKey{}
+		keys := []string{}
 		for _, file := range s.jwtKeys {
-			b, err := os.ReadFile(file)
+			key, err := tokenKey(file)
 			if err != nil {
-				return c, fmt.Errorf("read token key: %w", err)
+				return nil, err
 			}
-			more, err := access.ParseJWTKeys(b)
-			if err != nil {
-				return c, fmt.Errorf("read token key %s: %w", file, err)
-			}
-			keys = append(keys, more...)
+			keys = append(keys, key)
 		}
-		c.JWTKeys = &keys
+		body["jwt_keys"] = keys
 	}
-	return c, nil
+	return body, nil
+}
+
+// tokenKey returns the keys in a file as text; a secret of arbitrary bytes becomes a JWK.
+func tokenKey(file string) (string, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return "", fmt.Errorf("read token key: %w", err)
+	}
+	if _, err := access.ParseJWTKeys(b); err != nil {
+		return "", fmt.Errorf("read token key %s: %w", file, err)
+	}
+	if utf8.Valid(b) {
+		return string(b), nil
+	}
+	if text := textfile.Key(b); utf8.ValidString(text) {
+		return text, nil
+	}
+	return fmt.Sprintf(`{"kty":"oct","k":%q}`, base64.RawURLEncoding.EncodeToString(b)), nil
 }
 
 func (p *program) appCreateCommand() *cobra.Command {
@@ -109,50 +153,73 @@ func (p *program) appCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make an app and its first API key, which is shown once",
-		Args:  exactly("name"),
+		Example: `  godwit app create rides
+  godwit app create shop --origin https://shop.example.org
+  godwit app create rides --local --data /var/lib/godwit`,
+		Args: exactly("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			change, err := s.change(cmd)
+			body, err := s.change(cmd)
 			if err != nil {
 				return err
 			}
-			return p.withAccess(cmd, true, func(ctx context.Context, r *access.Registry) error {
-				if err := r.CreateApp(ctx, args[0], change); err != nil {
-					return err
-				}
-				_, secret, err := r.CreateKey(ctx, args[0], "first", access.Admin)
-				if err != nil {
-					return err
+			body["name"] = args[0]
+			return p.withServer(cmd, true, func(c *control) error {
+				var made appJSON
+				if err := c.call(cmd, http.MethodPost, "/v1/apps", body, &made); err != nil {
+					return fmt.Errorf("create app %s: %w", args[0], err)
 				}
 				if p.json {
-					return p.line(map[string]string{"app": args[0], "key": secret})
+					return p.line(map[string]string{"app": args[0], "key": made.Key.Key})
 				}
-				_, err = fmt.Fprintf(p.stdout, "App %s is ready. Its API key, shown this once:\n\n  %s\n", args[0], p.paint(bold, secret))
+				_, err = fmt.Fprintf(p.stdout, "App %s is ready. Its API key, shown this once:\n\n  %s\n", args[0], p.paint(bold, made.Key.Key))
 				return err
 			})
 		},
 	}
 	s.flags(cmd)
-	dataFlags(cmd)
+	p.localFlags(cmd)
 	return cmd
+}
+
+// setApp changes an app as it is now: if another operator changes it meanwhile, that is an error.
+func (p *program) setApp(cmd *cobra.Command, c *control, name string, body map[string]any) (now appJSON, err error) {
+	if err := c.call(cmd, http.MethodGet, appPath(name), nil, &now); err != nil {
+		return now, fmt.Errorf("read app %s: %w", name, err)
+	}
+	call := godwit.Call{Method: http.MethodPatch, Path: appPath(name), IfMatch: strconv.Quote(now.Revision), Body: body}
+	if err := c.Call(cmd.Context(), call, &now); err != nil {
+		return now, fmt.Errorf("change app %s: %w", name, err)
+	}
+	return now, nil
 }
 
 func (p *program) appSetCommand() *cobra.Command {
 	var s appSettings
 	var newMintKey bool
+	var revision string
 	cmd := &cobra.Command{
 		Use:   "set NAME",
 		Short: "Change how an app's clients prove who they are",
-		Long:  "Change how an app's clients prove who they are. Only what is named changes; an empty value takes it away.",
-		Args:  exactly("name"),
+		Long: `Change how an app's clients prove who they are. Only what is named changes; an empty value takes it away. With --revision, as
+godwit app show prints it, nothing changes if another operator has changed the app since.`,
+		Example: `  godwit app set rides --jwks-url https://login.example.org/keys
+  godwit app set shop --origin https://shop.example.org --origin https://www.example.org`,
+		Args: exactly("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			change, err := s.change(cmd)
+			body, err := s.change(cmd)
 			if err != nil {
 				return err
 			}
-			change.NewMintKey = newMintKey
-			return p.withAccess(cmd, false, func(ctx context.Context, r *access.Registry) error {
-				if err := r.SetApp(ctx, args[0], change); err != nil {
-					return err
+			if newMintKey {
+				body["new_token_key"] = true
+			}
+			return p.withServer(cmd, false, func(c *control) error {
+				if revision == "" {
+					if _, err := p.setApp(cmd, c, args[0], body); err != nil {
+						return err
+					}
+				} else if err := c.Call(cmd.Context(), godwit.Call{Method: http.MethodPatch, Path: appPath(args[0]), IfMatch: strconv.Quote(revision), Body: body}, nil); err != nil {
+					return fmt.Errorf("change app %s: %w", args[0], err)
 				}
 				if p.json {
 					return p.line(map[string]string{"app": args[0]})
@@ -164,7 +231,50 @@ func (p *program) appSetCommand() *cobra.Command {
 	}
 	s.flags(cmd)
 	cmd.Flags().BoolVar(&newMintKey, "new-token-key", false, "replace the key that godwit token uses; tokens it made end")
-	dataFlags(cmd)
+	cmd.Flags().StringVar(&revision, "revision", "", "change this revision of the app and no other")
+	p.localFlags(cmd)
+	return cmd
+}
+
+func (p *program) appShowCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "show NAME",
+		Short: "Show an app's settings, without secrets",
+		Args:  exactly("name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withServer(cmd, false, func(c *control) error {
+				var a appJSON
+				if err := c.call(cmd, http.MethodGet, appPath(args[0]), nil, &a); err != nil {
+					return fmt.Errorf("read app %s: %w", args[0], err)
+				}
+				if p.json {
+					return p.line(a.raw)
+				}
+				var b strings.Builder
+				fmt.Fprintf(&b, "%s revision %s\n", p.paint(bold, a.Name), a.Revision)
+				for _, row := range [][2]string{
+					{"created", moment(a.CreatedAt)},
+					{"API keys", fmt.Sprint(a.Keys)},
+					{"token keys", fmt.Sprint(len(a.JWTKeys))},
+					{"JWKS", a.JWKSURL},
+					{"introspection", a.IntrospectURL},
+					{"issuer", a.Issuer},
+					{"audience", a.Audience},
+					{"origins", strings.Join(a.Origins, " ")},
+					{"anonymous", strings.Join(a.AnonymousOrigins, " ")},
+					{"cert topics", strings.Join(a.CertTopics, " ")},
+					{"cert serves", strings.Join(a.CertServe, " ")},
+				} {
+					if row[1] != "" {
+						fmt.Fprintf(&b, "  %-13s %s\n", row[0], clean(row[1]))
+					}
+				}
+				_, err := fmt.Fprint(p.stdout, b.String())
+				return err
+			})
+		},
+	}
+	p.localFlags(cmd)
 	return cmd
 }
 
@@ -174,21 +284,25 @@ func (p *program) appListCommand() *cobra.Command {
 		Short: "List the apps",
 		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withAccess(cmd, false, func(_ context.Context, r *access.Registry) error {
+			return p.withServer(cmd, false, func(c *control) error {
+				var all struct{ Items []appJSON }
+				if err := c.call(cmd, http.MethodGet, "/v1/apps", nil, &all); err != nil {
+					return fmt.Errorf("list apps: %w", err)
+				}
 				rows := [][]string{}
-				for _, a := range r.Apps() {
-					keys := len(r.Keys(a.Name))
+				for i := range all.Items {
+					a := &all.Items[i]
 					if p.json {
 						if err := p.line(map[string]any{
-							"app": a.Name, "created_at": a.CreatedAt, "keys": keys, "jwt_keys": len(a.JWTKeys), "origins": a.Origins,
-							"jwks_url": a.JWKSURL, "introspect_url": a.IntrospectURL, "certificate_topics": a.CertificateTopics, "certificate_serve": a.CertificateServe,
+							"app": a.Name, "created_at": a.CreatedAt, "keys": a.Keys, "jwt_keys": len(a.JWTKeys), "origins": a.Origins,
+							"jwks_url": a.JWKSURL, "introspect_url": a.IntrospectURL, "certificate_topics": a.CertTopics, "certificate_serve": a.CertServe,
 						}); err != nil {
 							return err
 						}
 						continue
 					}
 					rows = append(rows, []string{
-						a.Name, a.CreatedAt.Local().Format(time.DateTime), fmt.Sprint(keys), fmt.Sprint(len(a.JWTKeys)),
+						a.Name, a.CreatedAt.Local().Format(time.DateTime), fmt.Sprint(a.Keys), fmt.Sprint(len(a.JWTKeys)),
 						a.JWKSURL, a.IntrospectURL, strings.Join(a.Origins, " "),
 					})
 				}
@@ -199,7 +313,7 @@ func (p *program) appListCommand() *cobra.Command {
 			})
 		},
 	}
-	dataFlags(cmd)
+	p.localFlags(cmd)
 	return cmd
 }
 
@@ -213,9 +327,9 @@ func (p *program) appDeleteCommand() *cobra.Command {
 			if !yes {
 				return withHint(usagef("deleting app %s ends all its keys and tokens", args[0]), "add --yes if that is meant")
 			}
-			return p.withAccess(cmd, false, func(ctx context.Context, r *access.Registry) error {
-				if err := r.DeleteApp(ctx, args[0]); err != nil {
-					return err
+			return p.withServer(cmd, false, func(c *control) error {
+				if err := c.call(cmd, http.MethodDelete, appPath(args[0]), nil, nil); err != nil {
+					return fmt.Errorf("delete app %s: %w", args[0], err)
 				}
 				if p.json {
 					return p.line(map[string]string{"deleted": args[0]})
@@ -226,13 +340,12 @@ func (p *program) appDeleteCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "really delete")
-	dataFlags(cmd)
+	p.localFlags(cmd)
 	return cmd
 }
 
 func (p *program) appAnonymousCommand() *cobra.Command {
-	var origins []string
-	var off bool
+	origins, off := []string{}, false
 	cmd := &cobra.Command{
 		Use:   "allow-anonymous [NAME] --origin ORIGIN",
 		Short: "Let visitors of web pages register for push messages without a token",
@@ -248,16 +361,13 @@ the list replaces the former one. --off ends it; who is registered stays so.`,
 			if off == (len(origins) > 0) {
 				return withHint(usagef("name the sites, or turn it off"), "give --origin https://example.org, more than once for more sites, or --off")
 			}
-			name := strings.Join(args, "")
-			return p.withAccess(cmd, false, func(ctx context.Context, r *access.Registry) error {
-				app, err := r.App(name)
+			return p.withServer(cmd, false, func(c *control) error {
+				name, err := p.theApp(cmd, c, strings.Join(args, ""))
 				if err != nil {
 					return err
 				}
-				if err := r.SetApp(ctx, app.Name, access.AppChange{AnonymousOrigins: &origins}); err != nil {
-					return err
-				}
-				if app, err = r.App(app.Name); err != nil {
+				app, err := p.setApp(cmd, c, name, map[string]any{"anonymous_origins": origins})
+				if err != nil {
 					return err
 				}
 				if p.json {
@@ -274,6 +384,21 @@ the list replaces the former one. --off ends it; who is registered stays so.`,
 	}
 	cmd.Flags().StringArrayVar(&origins, "origin", nil, "origin of the pages, like https://example.org (repeatable)")
 	cmd.Flags().BoolVar(&off, "off", false, "take none any more")
-	dataFlags(cmd)
+	p.localFlags(cmd)
 	return cmd
+}
+
+// theApp returns the named app, or else the only one.
+func (p *program) theApp(cmd *cobra.Command, c *control, named string) (string, error) {
+	if named != "" {
+		return named, nil
+	}
+	var all struct{ Items []appJSON }
+	if err := c.call(cmd, http.MethodGet, "/v1/apps", nil, &all); err != nil {
+		return "", fmt.Errorf("list apps: %w", err)
+	}
+	if len(all.Items) != 1 {
+		return "", withHint(usagef("name the app: there are %d", len(all.Items)), "godwit app list shows them")
+	}
+	return all.Items[0].Name, nil
 }

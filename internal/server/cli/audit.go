@@ -23,11 +23,13 @@ type entryJSON struct {
 func (p *program) auditCommand() *cobra.Command {
 	limit, deed, by := 100, "", ""
 	var since time.Duration
+	var whole bool
 	cmd := &cobra.Command{
 		Use:   "audit",
 		Short: "List what people did on the web page and back ends over the API",
 		Long: `List what people did on the web page and what was changed over the API: who, when, from where, what, and how it ended. The
-newest come first. It needs a key with the role admin.`,
+newest come first. It needs a key with the role admin. With --server it lists what operators did to apps and to the operator key, which
+needs the operator key.`,
 		Example: `  godwit audit --since 24h
   godwit audit --deed key.delete
   godwit audit --by anna@example.org --json`,
@@ -42,14 +44,19 @@ newest come first. It needs a key with the role admin.`,
 			if since > 0 {
 				query.Set("since", time.Now().Add(-since).UTC().Format(time.RFC3339))
 			}
-			return p.withClient(func(c *godwit.Client) error {
+			show := func(c *godwit.Client) error {
 				return list(cmd.Context(), p, c, "/v1/audit", query, limit, []string{"WHEN", "WHO", "WHAT", "TO WHAT", "OUTCOME", "FROM"}, func(d *entryJSON) []string {
 					return []string{moment(d.At), clean(d.By), clean(d.Action), clean(d.Object), clean(d.Outcome), clean(d.Address) + " (" + clean(d.Way) + ")"}
 				})
-			})
+			}
+			if whole {
+				return p.withServer(cmd, false, func(c *control) error { return show(c.Client) })
+			}
+			return p.withClient(show)
 		},
 	}
 	limitFlag(cmd, &limit)
+	cmd.Flags().BoolVar(&whole, "server", false, "what operators did to apps and to the operator key")
 	cmd.Flags().DurationVar(&since, "since", 0, "only what was done in this time, like 24h")
 	cmd.Flags().StringVar(&deed, "deed", "", "only this, like campaign.start")
 	cmd.Flags().StringVar(&by, "by", "", "only by this key or person")

@@ -1,15 +1,12 @@
 package cli
 
 import (
-	"context"
 	"fmt"
-	"maps"
-	"slices"
+	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
 
-	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/campaigns/preference"
 )
 
@@ -17,8 +14,8 @@ func (p *program) categoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "category",
 		Short: "Say what holds for an app's categories",
-		Long: `Say in a data folder what holds for the categories of an app's notifications: which of them nobody can refuse, how often
-they escalate, and how many campaigns reach one person. A server that runs on it notices within a second.`,
+		Long: `Say what holds for the categories of an app's notifications: which of them nobody can refuse, how often they escalate, and how
+many campaigns reach one person. The commands need the server's operator key or an API key of role admin.`,
 		Args: subcommandOnly,
 		RunE: help,
 	}
@@ -26,58 +23,32 @@ they escalate, and how many campaigns reach one person. A server that runs on it
 	return cmd
 }
 
-// withCategories runs do with the apps of the data folder and the named app.
-func (p *program) withCategories(cmd *cobra.Command, appName string, do func(ctx context.Context, r *access.Registry, app string) error) error {
-	return p.withAccess(cmd, false, func(ctx context.Context, r *access.Registry) error {
-		a, err := r.App(appName)
-		if err != nil {
-			return err
-		}
-		return do(ctx, r, a.Name)
-	})
+// categoryJSON is a category's settings in the API.
+type categoryJSON struct {
+	Category  string `json:"category"`
+	Critical  bool   `json:"critical"`
+	Limit     string `json:"escalate_limit"`
+	Campaigns string `json:"campaign_limit,omitempty"`
+	Beyond    string `json:"campaign_beyond,omitempty"`
 }
 
-// category is a category's settings with its name.
-type category struct {
-	name string
-	preference.Category
-}
-
-func (p *program) categories() settings[*access.Registry, category] {
-	return settings[*access.Registry, category]{
-		what: "category", with: p.withCategories, columns: []string{"CATEGORY", "CRITICAL", "LIMIT"},
-		info: func(c *category) map[string]any { return categoryInfo(c.name, c.Category) },
-		all: func(_ context.Context, r *access.Registry, app string) (list []category, _ error) {
-			all := r.Categories(app)
-			for _, name := range slices.Sorted(maps.Keys(all)) {
-				list = append(list, category{name, all[name]})
-			}
-			return list, nil
-		},
-		row: func(c *category) []string {
-			return []string{c.name, fmt.Sprint(c.Critical), c.limits()}
-		},
+func (p *program) categories() settings[categoryJSON] {
+	return settings[categoryJSON]{
+		what: "category", path: "/v1/categories", columns: []string{"CATEGORY", "CRITICAL", "LIMIT"},
+		row: func(c *categoryJSON) []string { return []string{c.Category, fmt.Sprint(c.Critical), c.limits()} },
 	}
 }
 
 // limits describes the limits on escalation steps and on campaigns.
-func (c *category) limits() string {
+func (c *categoryJSON) limits() string {
 	list := []string{}
-	if !c.Limit.IsZero() {
-		list = append(list, c.Limit.String())
+	if c.Limit != "" {
+		list = append(list, c.Limit)
 	}
-	if !c.Campaigns.IsZero() {
-		list = append(list, fmt.Sprintf("campaigns %s, %s", c.Campaigns, c.Excess))
+	if c.Campaigns != "" {
+		list = append(list, fmt.Sprintf("campaigns %s, %s", c.Campaigns, c.Beyond))
 	}
 	return strings.Join(list, "; ")
-}
-
-func categoryInfo(name string, c preference.Category) map[string]any {
-	info := map[string]any{"category": name, "critical": c.Critical, "escalate_limit": c.Limit.String()}
-	if !c.Campaigns.IsZero() {
-		info["campaign_limit"], info["campaign_beyond"] = c.Campaigns.String(), c.Excess.String()
-	}
-	return info
 }
 
 func (p *program) categorySetCommand() *cobra.Command {
@@ -108,14 +79,22 @@ has none.`,
 			if c.Excess, err = preference.ParseExcess(beyond); err != nil {
 				return err
 			}
-			return p.withCategories(cmd, appName, func(ctx context.Context, r *access.Registry, app string) error {
-				if err := r.SetCategory(ctx, app, args[0], c); err != nil {
-					return err
+			body := map[string]any{"critical": c.Critical}
+			if limit != "" {
+				body["escalate_limit"] = limit
+			}
+			if campaigns != "" {
+				body["campaign_limit"], body["campaign_beyond"] = campaigns, beyond
+			}
+			return p.withControl(cmd, appName, func(c *control) error {
+				var now categoryJSON
+				if err := c.call(cmd, http.MethodPut, p.categories().at(args[0]), body, &now); err != nil {
+					return fmt.Errorf("set category %s: %w", args[0], err)
 				}
 				if p.json {
-					return p.line(categoryInfo(args[0], c))
+					return p.line(now)
 				}
-				_, err := fmt.Fprintf(p.stdout, "Category %s of app %s is set.\n", args[0], app)
+				_, err := fmt.Fprintf(p.stdout, "Category %s is set.\n", args[0])
 				return err
 			})
 		},
@@ -124,7 +103,7 @@ has none.`,
 	cmd.Flags().StringVar(&limit, "escalate-limit", "", "most steps beyond live that begin for a recipient, like 3/m, 10/h or 20/d")
 	cmd.Flags().StringVar(&campaigns, "campaign-limit", "", "most campaigns that reach one person, like 1/8h, 3/d or 5/7d")
 	cmd.Flags().StringVar(&beyond, "campaign-beyond", preference.Defer.String(), "what becomes of a campaign's message beyond the limit: defer (it is sent when the limit allows) or suppress")
-	p.categories().flags(cmd, &appName)
+	p.categories().flags(p, cmd, &appName)
 	return cmd
 }
 
@@ -135,18 +114,18 @@ func (p *program) categoryDeleteCommand() *cobra.Command {
 		Short: "Take back what was said of a category",
 		Args:  exactly("category"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withCategories(cmd, appName, func(ctx context.Context, r *access.Registry, app string) error {
-				if err := r.DeleteCategory(ctx, app, args[0]); err != nil {
-					return err
+			return p.withControl(cmd, appName, func(c *control) error {
+				if err := c.call(cmd, http.MethodDelete, p.categories().at(args[0]), nil, nil); err != nil {
+					return fmt.Errorf("delete category %s: %w", args[0], err)
 				}
 				if p.json {
 					return p.line(map[string]string{"deleted": args[0]})
 				}
-				_, err := fmt.Fprintf(p.stdout, "Nothing is said of category %s of app %s any more.\n", args[0], app)
+				_, err := fmt.Fprintf(p.stdout, "Nothing is said of category %s any more.\n", args[0])
 				return err
 			})
 		},
 	}
-	p.categories().flags(cmd, &appName)
+	p.categories().flags(p, cmd, &appName)
 	return cmd
 }

@@ -1,11 +1,10 @@
 package cli
 
 import (
-	"context"
-	"errors"
+	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
+	"net/http"
 	"os"
 	"slices"
 	"strings"
@@ -14,20 +13,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"godwit.dev/godwit/internal/campaigns/textfile"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/live"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/sending/webpush"
 	"godwit.dev/godwit/internal/server/app/sending"
-	"godwit.dev/godwit/internal/server/config"
-	"godwit.dev/godwit/internal/store"
 )
 
 func (p *program) channelCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "channel",
 		Short: "Manage the channels of an app: Web Push and others",
-		Long:  "Manage the settings and credentials of an app's channels in a data folder. A server that runs on it notices within a second.",
+		Long:  "Manage the settings and credentials of an app's channels, with the server's operator key or an API key of role admin.",
 		Args:  subcommandOnly,
 		RunE:  help,
 	}
@@ -35,41 +33,49 @@ func (p *program) channelCommand() *cobra.Command {
 	return cmd
 }
 
-// withChannels runs do with the channels of the data folder and the named app.
-func (p *program) withChannels(cmd *cobra.Command, appName string, do func(ctx context.Context, s *channel.Service, app string) error) error {
-	return p.withApp(cmd, appName, func(ctx context.Context, c *config.Config, apps *store.Apps, name string) error {
-		kinds := sending.Kinds(channel.Options{AllowPrivate: c.AllowPrivateURLs}, p.modules)
-		kinds[push.Live] = live.Kind{}
-		s, err := channel.New(ctx, apps.Channels, kinds, slog.New(slog.DiscardHandler))
-		if err != nil {
-			return err
+// channelJSON is a channel's settings in the API.
+type channelJSON struct {
+	Channel     string            `json:"channel"`
+	Configured  bool              `json:"configured"`
+	Enabled     bool              `json:"enabled"`
+	Settings    map[string]any    `json:"settings"`
+	Credentials []string          `json:"credentials"`
+	UpdatedAt   time.Time         `json:"updated_at"`
+	Made        map[string]string `json:"made,omitempty"`
+
+	raw json.RawMessage // all of it, for --json
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (i *channelJSON) UnmarshalJSON(b []byte) error {
+	type plain channelJSON
+	i.raw = append(json.RawMessage{}, b...)
+	return json.Unmarshal(b, (*plain)(i))
+}
+
+func (p *program) channels() settings[channelJSON] {
+	return settings[channelJSON]{
+		what: "channel", path: "/v1/channels", columns: []string{"CHANNEL", "STATE", "SETTINGS"},
+		row: func(i *channelJSON) []string { return []string{i.Channel, i.state(), settingsText(i)} },
+	}
+}
+
+// channelFields returns the settings of a channel.
+func (p *program) channelFields(name string) ([]channel.Field, error) {
+	kinds := sending.Kinds(channel.Options{}, p.modules)
+	kinds[push.Live] = live.Kind{}
+	kind, ok := kinds[push.Channel(name)]
+	if !ok {
+		names := []string{}
+		for _, ch := range slices.Sorted(maps.Keys(kinds)) {
+			names = append(names, string(ch))
 		}
-		defer s.Close()
-		return do(ctx, s, name)
-	})
+		return nil, withHint(fmt.Errorf("%w: %.64q", channel.ErrUnknown, name), "there are %s", strings.Join(names, ", "))
+	}
+	return kind.Fields(), nil
 }
 
-func (p *program) channels() settings[*channel.Service, channel.Info] {
-	return settings[*channel.Service, channel.Info]{
-		what: "channel", with: p.withChannels, info: channelInfo, columns: []string{"CHANNEL", "STATE", "SETTINGS"},
-		all: func(_ context.Context, s *channel.Service, app string) ([]channel.Info, error) {
-			return s.List(app), nil
-		},
-		row: func(i *channel.Info) []string { return []string{string(i.Channel), channelState(i), settingsText(i)} },
-	}
-}
-
-func channelInfo(i *channel.Info) map[string]any {
-	v := map[string]any{
-		"channel": i.Channel, "configured": i.Configured, "enabled": i.Enabled, "settings": i.Settings, "credentials": i.Credentials,
-	}
-	if !i.UpdatedAt.IsZero() {
-		v["updated_at"] = i.UpdatedAt
-	}
-	return v
-}
-
-func channelState(i *channel.Info) string {
+func (i *channelJSON) state() string {
 	switch {
 	case !i.Configured:
 		return "not configured"
@@ -81,7 +87,7 @@ func channelState(i *channel.Info) string {
 	return "enabled"
 }
 
-func settingsText(i *channel.Info) string {
+func settingsText(i *channelJSON) string {
 	parts := []string{}
 	for _, k := range slices.Sorted(maps.Keys(i.Settings)) {
 		parts = append(parts, clean(fmt.Sprintf("%s=%v", k, i.Settings[k])))
@@ -109,24 +115,23 @@ files, never from arguments, which other users can see. Without flags it lists t
 		Example: `  godwit channel set webpush --set subject=mailto:you@example.org --import-vapid vapid.json`,
 		Args:    exactly("channel"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withChannels(cmd, o.app, func(ctx context.Context, s *channel.Service, name string) error {
-				ch := push.Channel(args[0])
-				fields, err := s.Fields(ch)
-				if err != nil {
-					return unknownChannel(err, s)
+			fields, err := p.channelFields(args[0])
+			if err != nil {
+				return err
+			}
+			body, err := o.change(args[0], fields)
+			if err != nil {
+				return err
+			}
+			if len(body) == 0 {
+				return p.printFields(fields)
+			}
+			return p.withControl(cmd, o.app, func(c *control) error {
+				var now channelJSON
+				if err := c.call(cmd, http.MethodPut, p.channels().at(args[0]), body, &now); err != nil {
+					return fmt.Errorf("set channel %s: %w", args[0], err)
 				}
-				change, err := o.change(ch, fields)
-				if err != nil {
-					return err
-				}
-				if change.Enabled == nil && len(change.Values) == 0 {
-					return p.printFields(fields)
-				}
-				info, made, err := s.Set(ctx, name, ch, change)
-				if err != nil {
-					return err
-				}
-				return p.printChannel(info, made)
+				return p.printChannel(&now)
 			})
 		},
 	}
@@ -136,62 +141,56 @@ files, never from arguments, which other users can see. Without flags it lists t
 	f.StringVar(&o.vapid, "import-vapid", "", "webpush: file with the VAPID key that browsers have subscribed with: JSON of web-push, PEM, or base64url")
 	f.BoolVar(&o.enable, "enable", false, "switch the channel on")
 	f.BoolVar(&o.disable, "disable", false, "switch the channel off")
-	p.channels().flags(cmd, &o.app)
+	p.channels().flags(p, cmd, &o.app)
 	return cmd
 }
 
-func unknownChannel(err error, s *channel.Service) error {
-	names := []string{}
-	for _, ch := range s.Channels() {
-		names = append(names, string(ch))
-	}
-	return withHint(err, "there are %s", strings.Join(names, ", "))
-}
-
-// change returns the changes that the flags request.
-func (o *channelSettings) change(ch push.Channel, fields []channel.Field) (c channel.Change, err error) {
-	c.Values = channel.Values{}
-	secret := map[string]bool{}
+// change returns the body of a request with the changes that the flags name.
+func (o *channelSettings) change(ch string, fields []channel.Field) (map[string]any, error) {
+	body, known := map[string]any{}, map[string]channel.Field{}
 	for _, f := range fields {
-		secret[f.Name] = f.Secret
+		known[f.Name] = f
 	}
 	for _, kv := range o.set {
 		k, v, ok := strings.Cut(kv, "=")
 		switch {
 		case !ok:
-			return c, usagef("--set %s is not NAME=VALUE", kv)
-		case secret[k] && v != "":
-			return c, withHint(usagef("%s is a credential, and arguments can be seen by others", k), "put it into a file: --secret-file %s=FILE", k)
-		case v == "false":
-			v = ""
+			return nil, usagef("--set %s is not NAME=VALUE", kv)
+		case known[k].Secret && v != "":
+			return nil, withHint(usagef("%s is a credential, and arguments can be seen by others", k), "put it into a file: --secret-file %s=FILE", k)
+		case v == "":
+			body[k] = nil
+		case known[k].Type == setting.Bool && (v == "true" || v == "false"):
+			body[k] = v == "true"
+		default:
+			body[k] = v
 		}
-		c.Values[k] = v
 	}
 	files := o.files
 	if o.vapid != "" {
-		if ch != push.WebPush {
-			return c, usagef("--import-vapid is for the channel webpush")
+		if ch != string(push.WebPush) {
+			return nil, usagef("--import-vapid is for the channel webpush")
 		}
 		files = append(files, webpush.FieldKey+"="+o.vapid)
 	}
 	for _, kv := range files {
 		k, file, ok := strings.Cut(kv, "=")
 		if !ok {
-			return c, usagef("--secret-file %s is not NAME=FILE", kv)
+			return nil, usagef("--secret-file %s is not NAME=FILE", kv)
 		}
 		b, err := os.ReadFile(file)
 		if err != nil {
-			return c, fmt.Errorf("read %s: %w", k, err)
+			return nil, fmt.Errorf("read %s: %w", k, err)
 		}
-		c.Values[k] = textfile.Key(b)
+		body[k] = textfile.Key(b)
 	}
 	if o.enable && o.disable {
-		return c, usagef("--enable and --disable contradict each other")
+		return nil, usagef("--enable and --disable contradict each other")
 	}
 	if o.enable || o.disable {
-		c.Enabled = &o.enable
+		body["enabled"] = o.enable
 	}
-	return c, nil
+	return body, nil
 }
 
 func (p *program) printFields(fields []channel.Field) error {
@@ -215,17 +214,13 @@ func (p *program) printFields(fields []channel.Field) error {
 	return p.table([]string{"SETTING", "MEANING"}, rows)
 }
 
-func (p *program) printChannel(info channel.Info, made channel.Values) error {
+func (p *program) printChannel(i *channelJSON) error {
 	if p.json {
-		v := channelInfo(&info)
-		if len(made) > 0 {
-			v["made"] = map[string]string(made)
-		}
-		return p.line(v)
+		return p.line(i.raw)
 	}
-	fmt.Fprintf(p.stdout, "Channel %s is %s.\n", info.Channel, channelState(&info))
-	for _, k := range slices.Sorted(maps.Keys(made)) {
-		fmt.Fprintf(p.stdout, "Its %s, shown this once:\n\n  %s\n", k, p.paint(bold, made[k]))
+	fmt.Fprintf(p.stdout, "Channel %s is %s.\n", i.Channel, i.state())
+	for _, k := range slices.Sorted(maps.Keys(i.Made)) {
+		fmt.Fprintf(p.stdout, "Its %s, shown this once:\n\n  %s\n", k, p.paint(bold, i.Made[k]))
 	}
 	return nil
 }
@@ -237,42 +232,41 @@ func (p *program) channelTestCommand() *cobra.Command {
 		Short: "Try a channel's credentials, or send a test message",
 		Args:  exactly("channel"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			ctx, cancel := context.WithTimeout(cmd.Context(), 30*time.Second)
-			defer cancel()
-			return p.withChannels(cmd, appName, func(_ context.Context, s *channel.Service, name string) error {
-				about, err := tryChannel(ctx, s, name, push.Channel(args[0]), address)
-				if errors.Is(err, channel.ErrUnknown) {
-					return unknownChannel(err, s)
+			if _, err := p.channelFields(args[0]); err != nil {
+				return err
+			}
+			var body any
+			if address != "" {
+				if !json.Valid([]byte(address)) {
+					return withHint(usagef("--address %s is not JSON", address), `write it like '{"chat_id":"42"}'`)
 				}
-				if err != nil {
+				body = map[string]json.RawMessage{"address": json.RawMessage(address)}
+			}
+			return p.withControl(cmd, appName, func(c *control) error {
+				var answer struct {
+					OK     bool
+					Detail string
+				}
+				if err := c.call(cmd, http.MethodPost, p.channels().at(args[0])+"/test", body, &answer); err != nil {
 					return fmt.Errorf("test %s: %w", args[0], err)
 				}
-				if p.json {
-					return p.line(map[string]any{"ok": true, "detail": about})
+				if !answer.OK {
+					return fmt.Errorf("test %s: %s", args[0], clean(answer.Detail))
 				}
-				_, err = fmt.Fprintf(p.stdout, "Channel %s works: %s.\n", args[0], clean(about))
+				if address != "" {
+					answer.Detail = "the message was accepted"
+				}
+				if p.json {
+					return p.line(map[string]any{"ok": true, "detail": answer.Detail})
+				}
+				_, err := fmt.Fprintf(p.stdout, "Channel %s works: %s.\n", args[0], clean(answer.Detail))
 				return err
 			})
 		},
 	}
 	cmd.Flags().StringVar(&address, "address", "", `send a test message to this address, like '{"chat_id":"42"}'`)
-	p.channels().flags(cmd, &appName)
+	p.channels().flags(p, cmd, &appName)
 	return cmd
-}
-
-func tryChannel(ctx context.Context, s *channel.Service, appName string, ch push.Channel, address string) (string, error) {
-	if address == "" {
-		return s.Check(ctx, appName, ch)
-	}
-	sender, err := s.Sender(ctx, appName, ch)
-	if err != nil {
-		return "", err
-	}
-	_, err = sender.Send(ctx, push.Request{
-		ID: "test", App: appName, Address: []byte(address), ExpiresAt: time.Now().Add(10 * time.Minute),
-		Content: push.Content{Title: "Test", Body: "It works."},
-	})
-	return "the message was accepted", err
 }
 
 func (p *program) channelDeleteCommand() *cobra.Command {
@@ -286,9 +280,9 @@ func (p *program) channelDeleteCommand() *cobra.Command {
 			if !yes {
 				return withHint(usagef("deleting the settings of %s deletes its credentials, a VAPID key for good", args[0]), "add --yes if that is meant")
 			}
-			return p.withChannels(cmd, appName, func(ctx context.Context, s *channel.Service, name string) error {
-				if err := s.Delete(ctx, name, push.Channel(args[0])); err != nil {
-					return err
+			return p.withControl(cmd, appName, func(c *control) error {
+				if err := c.call(cmd, http.MethodDelete, p.channels().at(args[0]), nil, nil); err != nil {
+					return fmt.Errorf("delete channel %s: %w", args[0], err)
 				}
 				if p.json {
 					return p.line(map[string]string{"deleted": args[0]})
@@ -299,6 +293,6 @@ func (p *program) channelDeleteCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "really delete")
-	p.channels().flags(cmd, &appName)
+	p.channels().flags(p, cmd, &appName)
 	return cmd
 }

@@ -26,6 +26,11 @@ type program struct {
 	context        string
 	url            string
 	keyFile        string
+	data           string
+	operatorFile   string
+	local          bool
+	called         *server // by the last client; nil: none was made
+	presented      string  // the key that it presents
 	ca             string
 	modules        []module.Module
 	flush          []func() error // called last of all, before the process ends
@@ -78,6 +83,8 @@ func (p *program) run(ctx context.Context) int {
 func (p *program) root() *cobra.Command {
 	g := command.Globals{JSON: &p.json, Context: &p.context, URL: &p.url, KeyFile: &p.keyFile, CA: &p.ca}
 	root := g.Root(p.stdin, p.stdout, p.stderr)
+	root.PersistentFlags().StringVar(&p.data, "data", "", "data folder of the server that runs here (default: "+config.DefaultData+")")
+	root.PersistentFlags().StringVar(&p.operatorFile, "operator-key-file", "", "file with the operator key (default: GODWIT_OPERATOR_KEY_FILE, the context's key, or operator.key in the data folder)")
 	root.Short = "A notification server: hand it a notification once, it gets it to the recipient"
 	root.Long = `Godwit is a notification server. A back end hands it a notification once; it gets it to the recipient over a live
 connection, keeps trying until it is acknowledged or expires, and says at any time what became of it.
@@ -85,7 +92,7 @@ connection, keeps trying until it is acknowledged or expires, and says at any ti
 Start with: godwit serve --dev
 Commands to copy: godwit examples`
 	root.AddCommand(
-		p.serveCommand(), p.appCommand(), p.keyCommand(), p.tokenCommand(), p.publishCommand(), p.statusCommand(), p.whyCommand(), p.recallCommand(), p.recipientCommand(), p.listenCommand(), p.requestCommand(), p.serveSubjectCommand(), p.campaignCommand(), p.templateCommand(),
+		p.serveCommand(), p.loginCommand(), p.operatorCommand(), p.appCommand(), p.keyCommand(), p.tokenCommand(), p.publishCommand(), p.statusCommand(), p.whyCommand(), p.recallCommand(), p.recipientCommand(), p.listenCommand(), p.requestCommand(), p.serveSubjectCommand(), p.campaignCommand(), p.templateCommand(),
 		p.channelCommand(), p.sourceCommand(), p.sinkCommand(), p.categoryCommand(), p.preferencesCommand(),
 		p.eventsCommand(), p.auditCommand(), p.hookCommand(), p.contextCommand(), p.objectCommand(), p.topicCommand(), p.topCommand(), p.clusterCommand(), p.drainCommand(), p.readyCommand(), p.doctorCommand(), p.configCommand(), p.backupCommand(), p.restoreCommand(), p.benchCommand(),
 		p.endpointCommand(), p.importCommand(), p.migrateCommand(), p.versionCommand(), p.examplesCommand(),

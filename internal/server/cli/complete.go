@@ -107,7 +107,7 @@ func (p *program) complete(cmd *cobra.Command) {
 			return p.namesFrom(cmd.Context(), from), cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder
 		}
 	}
-	p.completeLocal(cmd, path)
+	p.completeManaged(cmd, path)
 	if path == "context use" || path == "context delete" {
 		cmd.ValidArgsFunction = p.completeContexts
 	}

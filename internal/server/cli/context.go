@@ -23,6 +23,7 @@ import (
 //	url     = "https://godwit.example.org"
 //	api_key = "gw_..."
 //	ca      = "/home/anna/ca.pem"
+//	operator_key = "gwo_..."
 func (p *program) contextsFile() string {
 	dir := p.env("XDG_CONFIG_HOME")
 	if dir == "" {
@@ -75,7 +76,7 @@ func (p *program) readContexts() (contexts, error) {
 
 // fields returns the fields of a server in the contexts file, by key.
 func (s *server) fields() map[string]*string {
-	return map[string]*string{"url": &s.url, "api_key": &s.key, "app": &s.app, "ca": &s.ca}
+	return map[string]*string{"url": &s.url, "api_key": &s.key, "app": &s.app, "ca": &s.ca, "operator_key": &s.operator}
 }
 
 // write replaces the file in one step. It contains keys: only its owner may read it.
@@ -236,7 +237,7 @@ func (p *program) contextListCommand() *cobra.Command {
 			for _, name := range slices.Sorted(maps.Keys(list.all)) {
 				s := list.all[name]
 				if p.json {
-					v := map[string]any{"name": name, "url": s.url, "app": s.app, "has_key": s.key != "", "current": name == list.current}
+					v := map[string]any{"name": name, "url": s.url, "app": s.app, "has_key": s.key != "", "has_operator_key": s.operator != "", "current": name == list.current}
 					if err := p.line(v); err != nil {
 						return err
 					}
@@ -246,12 +247,12 @@ func (p *program) contextListCommand() *cobra.Command {
 				if name == list.current {
 					mark = "*"
 				}
-				rows = append(rows, []string{mark, clean(name), clean(s.url), clean(s.app), yesNo(s.key != "")})
+				rows = append(rows, []string{mark, clean(name), clean(s.url), clean(s.app), yesNo(s.key != ""), yesNo(s.operator != "")})
 			}
 			if p.json {
 				return nil
 			}
-			return p.table([]string{"", "CONTEXT", "URL", "APP", "KEY"}, rows)
+			return p.table([]string{"", "CONTEXT", "URL", "APP", "KEY", "OPERATOR"}, rows)
 		},
 	}
 }

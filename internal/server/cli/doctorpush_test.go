@@ -16,7 +16,7 @@ import (
 
 func TestDoctorNamesVAPIDSubjectsThatPushServicesRefuse(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "data")
-	if code, _, errs := run(t, "app", "create", "shop", "--data", dir); code != command.ExitOK {
+	if code, _, errs := run(t, "app", "create", "shop", "--local", "--data", dir); code != command.ExitOK {
 		t.Fatal(errs)
 	}
 	doctor := func() (int, string, string) {

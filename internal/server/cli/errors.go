@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -43,6 +44,9 @@ func (p *program) hintFor(err error) string {
 	}
 	var inUse *datadir.InUseError
 	if errors.As(err, &inUse) {
+		if p.local {
+			return "leave --local out, and the command goes to that server"
+		}
 		return "stop the other server, or give this one a folder of its own with --data"
 	}
 	if data := store.Damaged(err); data != "" {
@@ -68,10 +72,13 @@ func (p *program) hintFor(err error) string {
 	}
 	var answer *godwit.Error
 	if errors.As(err, &answer) {
-		return hintForAnswer(answer)
+		return p.hintForAnswer(answer)
+	}
+	if away(err) && p.called != nil && p.called.context {
+		return "the address is that of " + p.called.named + ": is its server running? --url and godwit context use name another"
 	}
 	if errors.Is(err, access.ErrUnknownApp) {
-		return "godwit app list shows the apps of a data folder; --data names the folder, --app the app"
+		return "godwit app list shows the apps; --app names one"
 	}
 	return command.HintForSystem(err)
 }
@@ -99,7 +106,23 @@ func hintForRefusal(e *godwit.RefusedError) string {
 	return ""
 }
 
-func hintForAnswer(e *godwit.Error) string {
+// away reports whether no server answers at an address.
+func away(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
+
+func (p *program) hintForAnswer(e *godwit.Error) string {
+	operator := p.called != nil && p.called.operator != "" && p.presented == p.called.operator
+	switch {
+	case e.Status == http.StatusUnauthorized && operator:
+		return "the operator key that this command found was replaced, or belongs to another server: godwit login " + p.called.url + " takes the present one"
+	case e.Status == http.StatusPreconditionFailed && operator:
+		return "godwit app show NAME shows what another operator made of it; then set it again"
+	case e.Status == http.StatusConflict && path.Base(e.Type) == problem.Exists.Slug():
+		return "choose another name; godwit app list shows those that there are"
+	case e.Status == http.StatusNotFound && path.Base(e.Type) == problem.UnknownApp.Slug():
+		return "godwit app list shows the apps of the server; --app names one"
+	case e.Status == http.StatusBadRequest && e.Field == "app" && operator:
+		return "godwit app list shows the apps, godwit app create NAME makes one; --app names the one that is meant"
+	}
 	switch path.Base(e.Type) {
 	case problem.IDConflict.Slug():
 		return "godwit status ID shows what was published under it; leave --id out and a new one is made"
@@ -107,6 +130,8 @@ func hintForAnswer(e *godwit.Error) string {
 		return "godwit recipient history NAME --status stored shows what waits; it ends when it is acknowledged, expires or is recalled"
 	case problem.NoSpace.Slug():
 		return "free space on the server's disk, or lower its setting min_free; godwit doctor --data FOLDER shows both"
+	case problem.ChannelDisabled.Slug():
+		return "godwit channel set CHANNEL --enable switches it on"
 	case problem.NobodyServes.Slug():
 		return "start a worker first: godwit serve-subject SUBJECT -- cat answers with what was asked"
 	}

@@ -54,11 +54,10 @@ func fieldValues(f *pflag.FlagSet, fields []setting.Field) (setting.Values, erro
 			}
 			setting.Put(v, field.Name, list)
 		case field.Type == setting.Days:
-			d, err := notification.ParseDuration(flag.Value.String())
-			if err != nil {
+			if _, err := notification.ParseDuration(flag.Value.String()); err != nil {
 				return nil, usagef("--%s: %w", field.Flag, err)
 			}
-			setting.Put(v, field.Name, d)
+			setting.Put(v, field.Name, flag.Value.String())
 		case field.Type == setting.Bool:
 			on, err := f.GetBool(field.Flag)
 			if err != nil {
@@ -123,32 +122,59 @@ func readPassword(file string) (*access.Secret, error) {
 	return &password, nil
 }
 
-// withFields adds the values of fields to an object of settings, without secrets.
-func withFields(into map[string]any, v setting.Values, view setting.View) map[string]any {
-	into["credentials"] = view.Credentials
-	for _, f := range view.Fields {
-		if !f.Secret {
-			into[f.Name] = v.Shown(f)
-		}
-	}
-	return into
+// ofKind is an app's setting of a kind as the API shows it, without secrets.
+type ofKind map[string]json.RawMessage
+
+func (o ofKind) text(name string) (text string) {
+	_ = json.Unmarshal(o[name], &text) // absent, or of another type
+	return text
 }
 
-// valuesText returns values in one line: the addresses, and which texts, secrets and lists are set.
-func valuesText(v setting.Values, view setting.View) string {
-	parts, lists := slices.Clone(view.Addresses), []string{}
-	for _, f := range slices.SortedFunc(slices.Values(view.Fields), func(a, b setting.Field) int { return cmp.Compare(a.Name, b.Name) }) {
-		var text string
-		switch list := v.List(f.Name); {
+// addresses returns the addresses to which the setting leads.
+func (o ofKind) addresses(fields []setting.Field) (list []string) {
+	for _, f := range fields {
+		if !f.Address {
+			continue
+		}
+		if text := o.text(f.Name); text != "" {
+			list = append(list, text)
+		} else {
+			list = append(list, setting.Values(o).List(f.Name)...)
+		}
+	}
+	return list
+}
+
+// summary returns the setting in one line: the addresses, and which texts, secrets and lists are set.
+func (o ofKind) summary(fields []setting.Field) string {
+	parts, lists := o.addresses(fields), []string{}
+	for _, f := range slices.SortedFunc(slices.Values(fields), func(a, b setting.Field) int { return cmp.Compare(a.Name, b.Name) }) {
+		switch list := setting.Values(o).List(f.Name); {
 		case f.Address, f.Secret:
 		case len(list) > 0:
 			lists = append(lists, fmt.Sprintf("%s=%d", f.Name, len(list)))
-		case json.Unmarshal(v.Shown(f), &text) == nil && text != "":
-			parts = append(parts, f.Name+"="+text)
+		case o.text(f.Name) != "":
+			parts = append(parts, f.Name+"="+o.text(f.Name))
 		}
 	}
-	for _, name := range view.Credentials {
+	for _, name := range setting.Values(o).List("credentials") {
 		parts = append(parts, name+"=(set)")
 	}
 	return clean(strings.Join(append(parts, lists...), " "))
+}
+
+// state returns whether the setting is enabled, in words.
+func (o ofKind) state() string { return enabledText(setting.Values(o).Bool("enabled")) }
+
+// printAdded prints that a setting of a kind was added or changed, and its destination.
+func (p *program) printAdded(what, name string, o ofKind, fields []setting.Field) error {
+	if p.json {
+		return p.line(o)
+	}
+	did := "changed"
+	if string(o["created_at"]) == string(o["updated_at"]) {
+		did = "added"
+	}
+	_, err := fmt.Fprintf(p.stdout, "%s %s is %s: %s, %s.\n", title(what), name, did, o.state(), clean(strings.Join(o.addresses(fields), " ")))
+	return err
 }

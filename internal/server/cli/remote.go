@@ -1,13 +1,20 @@
 package cli
 
 import (
+	"bytes"
+	"cmp"
+	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/netip"
 	"net/url"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -15,6 +22,8 @@ import (
 	godwit "godwit.dev/godwit/clients/go"
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/campaigns/textfile"
+	"godwit.dev/godwit/internal/server/app/datadir"
+	"godwit.dev/godwit/internal/server/config"
 )
 
 const defaultURL = "http://127.0.0.1:8080"
@@ -22,33 +31,21 @@ const defaultURL = "http://127.0.0.1:8080"
 // server is the server that a command calls, with its credentials.
 type server struct {
 	url, key, app string
+	operator      string // the operator key; empty: none is known
 	ca            string // file with authorities trusted besides the system's; empty: none
+
+	named   string // where the address comes from, for errors; empty: nobody named a server
+	context bool   // it is a context
+	folder  string // the data folder of the server on this machine; empty: not known
+	cert    string // file with the certificate that the server on this machine must show; empty: any that the system trusts
 }
 
-// server returns the server that a command calls, by the first of: --url, --context, GODWIT_URL, the current context, this machine.
+// server returns the server that a command calls, by the first of: --url, --context, --data, GODWIT_URL, the current context, the server
+// that uses the data folder, the default port of this machine.
 func (p *program) server() (server, error) {
-	if p.url != "" && p.context != "" {
-		return server{}, usagef("--url and --context name two servers; give one")
-	}
-	s := server{url: p.url}
-	switch {
-	case p.context != "" || p.url == "" && p.env("GODWIT_URL") == "":
-		name := p.context
-		if name == "" {
-			name = p.env("GODWIT_CONTEXT")
-		}
-		list, err := p.readContexts()
-		if err == nil {
-			s, err = list.named(name)
-		}
-		if err != nil {
-			return s, err
-		}
-	case s.url == "":
-		s.url = p.env("GODWIT_URL")
-	}
-	if s.url == "" {
-		s.url = defaultURL
+	s, err := p.chosen()
+	if err != nil {
+		return s, err
 	}
 	if p.ca != "" {
 		s.ca = p.ca
@@ -63,7 +60,128 @@ func (p *program) server() (server, error) {
 	if s.key == "" && onThisMachine(s.url) {
 		s.key = access.DevKey // the key of development servers; other servers refuse it
 	}
+	return s, p.findOperator(&s)
+}
+
+// chosen returns the server without the credentials that are kept elsewhere than its address.
+func (p *program) chosen() (server, error) {
+	fromEnv := p.env("GODWIT_URL")
+	switch {
+	case p.url != "" && p.context != "":
+		return server{}, usagef("--url and --context name two servers; give one")
+	case p.context != "" && p.data != "":
+		return server{}, usagef("--context and --data name two servers; give one")
+	case p.url != "":
+		return server{url: p.url, named: "--url"}, nil
+	case p.context != "":
+		return p.inContext(p.context)
+	case p.data != "":
+		return runningIn(p.data)
+	case fromEnv != "":
+		return server{url: fromEnv, named: "GODWIT_URL"}, nil
+	}
+	if s, err := p.inContext(p.env("GODWIT_CONTEXT")); err != nil || s.url != "" {
+		return s, err
+	}
+	if data := p.dataFolder(); held(data) {
+		return runningIn(data)
+	}
+	return server{url: defaultURL}, nil
+}
+
+// inContext returns the server of a context; an empty name selects the current one, if there is one.
+func (p *program) inContext(name string) (server, error) {
+	list, err := p.readContexts()
+	if err != nil {
+		return server{}, err
+	}
+	s, err := list.named(name)
+	if s.url != "" {
+		s.named, s.context = "context "+cmp.Or(name, list.current), true
+	}
+	return s, err
+}
+
+// dataFolder returns the data folder of the settings: --data, GODWIT_DATA, godwit.toml, ./godwit-data.
+func (p *program) dataFolder() string {
+	if p.data != "" {
+		return p.data
+	}
+	c, err := config.Load(nil, p.environ, p.sections()...)
+	if err != nil { // a command that only looks for a server need not understand all settings
+		return cmp.Or(p.env("GODWIT_DATA"), config.DefaultData)
+	}
+	return c.Data
+}
+
+func held(data string) bool {
+	_, held := datadir.Held(data)
+	return held
+}
+
+// runningIn returns the server that uses a data folder.
+func runningIn(data string) (server, error) {
+	s := server{named: "the data folder " + data, folder: data}
+	if !held(data) {
+		return s, withHint(fmt.Errorf("no server uses the data folder %s", data), bothWays)
+	}
+	at, err := datadir.ReadAddresses(data)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return s, withHint(fmt.Errorf("the server of %s is starting or stopping", data), "try again in a moment")
+	case err != nil:
+		return s, err
+	case at.HTTP == "":
+		return s, withHint(fmt.Errorf("the server of %s has no HTTP listener, so it cannot be asked", data), "turn it on with the setting http_addr")
+	}
+	s.url = displayAddr("http", at.HTTP)
+	if set, err := datadir.ReadSettings(data); err == nil && set.Values["tls_cert"] != "" {
+		s.url, s.cert = displayAddr("https", at.HTTP), set.Values["tls_cert"]
+		if !filepath.IsAbs(s.cert) {
+			s.cert = filepath.Join(set.Folder, s.cert)
+		}
+	}
 	return s, nil
+}
+
+// bothWays is the hint for a command that needs a server or a folder and was given neither.
+const bothWays = "start a server (godwit serve --dev) or name one with --url; the first steps in a folder that no server uses take --local"
+
+// findOperator finds the operator key: in --operator-key-file or GODWIT_OPERATOR_KEY_FILE, in the context, or in the data folder of the
+// server. The key of a folder goes to no other server than the folder's own, or to the one that is named together with it.
+func (p *program) findOperator(s *server) (err error) {
+	file := cmp.Or(p.operatorFile, p.env("GODWIT_OPERATOR_KEY_FILE"))
+	switch {
+	case file != "":
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("read operator key: %w", err)
+		}
+		s.operator = textfile.Plain(b)
+		return nil
+	case s.operator != "":
+		return nil
+	case p.data != "":
+		s.folder = p.data
+	case s.folder == "" && onThisMachine(s.url):
+		if own, err := runningIn(p.dataFolder()); err == nil && samePort(own.url, s.url) {
+			s.folder = own.folder
+		}
+	}
+	if s.folder == "" {
+		return nil
+	}
+	s.operator, err = access.ReadOperatorKey(filepath.Join(s.folder, access.OperatorFile))
+	if errors.Is(err, fs.ErrPermission) { // a command that needs no operator key works without
+		err = nil
+	}
+	return err
+}
+
+func samePort(a, b string) bool {
+	u, err := url.Parse(a)
+	v, other := url.Parse(b)
+	return err == nil && other == nil && u.Port() == v.Port() && u.Scheme == v.Scheme
 }
 
 // apiKey reads the key from its file or the environment; never from the arguments, which other users can see.
@@ -94,8 +212,21 @@ func (p *program) client(opts ...godwit.Option) (*godwit.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	opts = append([]godwit.Option{godwit.WithAPIKey(s.key), godwit.WithApp(s.app), godwit.WithAttempts(3), godwit.WithOnRetry(p.retrying)}, opts...)
-	if s.ca != "" {
+	return p.clientOf(&s, s.key, opts...)
+}
+
+// clientOf makes a client of a server that presents a key.
+func (p *program) clientOf(s *server, key string, opts ...godwit.Option) (*godwit.Client, error) {
+	p.called, p.presented = s, key
+	opts = append([]godwit.Option{godwit.WithAPIKey(key), godwit.WithApp(s.app), godwit.WithAttempts(3), godwit.WithOnRetry(p.retrying)}, opts...)
+	switch {
+	case s.cert != "":
+		h, err := ownServer(s.cert)
+		if err != nil {
+			return nil, err
+		}
+		opts = append(opts, godwit.WithHTTPClient(h))
+	case s.ca != "":
 		pool, err := authorities(s.ca)
 		if err != nil {
 			return nil, err
@@ -106,6 +237,39 @@ func (p *program) client(opts ...godwit.Option) (*godwit.Client, error) {
 		return nil, err
 	}
 	return godwit.New(s.url, opts...)
+}
+
+// ownServer makes an HTTP client for the server of this machine, which has to show the certificate in a file: that is for its public name,
+// not for localhost.
+func ownServer(file string) (*http.Client, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate of the server on this machine: %w", err)
+	}
+	transport := http.DefaultTransport.(*http.Transport).Clone() //nolint:forcetypeassert // documented
+	transport.TLSClientConfig = &tls.Config{
+		InsecureSkipVerify: true, //nolint:gosec // VerifyConnection compares the certificate itself
+		VerifyConnection: func(c tls.ConnectionState) error {
+			if certIn(c.PeerCertificates[0], text) {
+				return nil
+			}
+			return fmt.Errorf("the server on this machine shows another certificate than that in %s", file)
+		},
+	}
+	return &http.Client{Transport: transport}, nil
+}
+
+// certIn reports whether PEM text contains a certificate.
+func certIn(cert *x509.Certificate, text []byte) bool {
+	for {
+		var block *pem.Block
+		if block, text = pem.Decode(text); block == nil {
+			return false
+		}
+		if bytes.Equal(block.Bytes, cert.Raw) {
+			return true
+		}
+	}
 }
 
 // withClient runs do with a client of the server that the command calls.

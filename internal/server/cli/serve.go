@@ -40,9 +40,9 @@ precedence. With --dev it serves the app demo whose API key is dev, to this mach
 			addThread()
 			told, untold := drainSignal()
 			defer untold()
-			err = app.Run(cmd.Context(), c, app.Options{Log: log, LogLost: dropped, Version: command.Version, Drain: told, Modules: p.modules}, func(a datadir.Addresses) {
-				p.sayReady(c, a)
-			})
+			var operator string // that this start has made
+			opts := app.Options{Log: log, LogLost: dropped, Version: command.Version, Drain: told, Modules: p.modules, OperatorKey: func(key string) { operator = key }}
+			err = app.Run(cmd.Context(), c, opts, func(a datadir.Addresses) { p.sayReady(c, a, operator) })
 			if err != nil {
 				return fmt.Errorf("server: %w", err)
 			}
@@ -66,8 +66,9 @@ func addThread() {
 	}
 }
 
-// sayReady prints where the server listens, and on a development server examples to try next.
-func (p *program) sayReady(c *config.Config, a datadir.Addresses) {
+// sayReady prints where the server listens, where its web page is, and what to try next. On a development server it also shows the operator
+// key that this start has made; other servers keep it in the data folder alone.
+func (p *program) sayReady(c *config.Config, a datadir.Addresses, operator string) {
 	if p.json {
 		_ = p.line(a) // a closed standard output must not stop a server
 		return
@@ -83,23 +84,39 @@ func (p *program) sayReady(c *config.Config, a datadir.Addresses) {
 	if a.GRPC != "" {
 		fmt.Fprintf(&b, "gRPC  %s\n", strings.TrimPrefix(displayAddr("grpc", a.GRPC), "grpc://"))
 	}
-	if c.Dev && a.HTTP != "" {
-		env := ""
-		if url := displayAddr(scheme, a.HTTP); url != defaultURL {
-			env = "GODWIT_URL=" + url + " "
-		}
+	if a.HTTP != "" {
+		url := displayAddr(scheme, a.HTTP)
+		fmt.Fprintf(&b, "Page  %s/\n", url)
 		self := p.invocation()
-		fmt.Fprintf(&b, `
+		if c.Dev {
+			b.WriteString(p.firstSteps(url, self, operator))
+		} else if operator != "" {
+			fmt.Fprintf(&b, "\nThis is a new server. Its operator key is in %s. Make an app, then a key to sign in to the page with:\n\n  %s\n  %s\n\n",
+				filepath.Join(c.Data, access.OperatorFile), p.paint(green, self+" app create rides --data "+c.Data), p.paint(green, self+" key create --role admin --data "+c.Data))
+		}
+	}
+	_, _ = fmt.Fprint(p.stdout, b.String()) // a closed standard output must not stop a server
+}
+
+// firstSteps returns what a development server says about its keys, and two commands to copy.
+func (p *program) firstSteps(url, self, operator string) string {
+	env := ""
+	if url != defaultURL {
+		env = "GODWIT_URL=" + url + " "
+	}
+	made := ""
+	if operator != "" {
+		made = "\nOperator key, which manages apps, shown this once: " + p.paint(bold, operator) + "\n"
+	}
+	return fmt.Sprintf(`%s
 Godwit is running: app %s, API key %s. Now in another terminal, listen as a driver, then send them a ride:
 
   %s
   %s
 
-`, p.paint(bold, access.DevApp), p.paint(bold, access.DevKey),
-			p.paint(green, env+self+" listen driver-42 -n 1 &"),
-			p.paint(green, env+self+` publish driver-42 --title "New ride" --body "2.1 km away" --wait 10s`))
-	}
-	_, _ = fmt.Fprint(p.stdout, b.String()) // a closed standard output must not stop a server
+`, made, p.paint(bold, access.DevApp), p.paint(bold, access.DevKey),
+		p.paint(green, env+self+" listen driver-42 -n 1 &"),
+		p.paint(green, env+self+` publish driver-42 --title "New ride" --body "2.1 km away" --wait 10s`))
 }
 
 // invocation returns the command that runs this program from the current folder.

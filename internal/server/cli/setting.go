@@ -1,64 +1,49 @@
 package cli
 
 import (
-	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
 )
 
-// settings makes the commands for one kind of an app's settings in a data folder. S is the service that changes them, and I its description
-// of one.
-type settings[S, I any] struct {
+// settings makes the commands for one kind of an app's settings. I holds what commands show of one.
+type settings[I any] struct {
 	what    string // in words: sink
-	with    func(cmd *cobra.Command, appName string, do func(ctx context.Context, s S, app string) error) error
-	all     func(ctx context.Context, s S, app string) ([]I, error)
-	info    func(*I) map[string]any // with --json
+	path    string // of the list in the API
 	columns []string
 	row     func(*I) []string
 }
 
-func (o settings[S, I]) flags(cmd *cobra.Command, appName *string) {
+// flags adds --app, and --local with what belongs to it.
+func (o settings[I]) flags(p *program, cmd *cobra.Command, appName *string) {
 	cmd.Flags().StringVar(appName, "app", "", "app of the "+o.what+" (default: the only one)")
-	dataFlags(cmd)
+	p.localFlags(cmd)
 }
 
-func (o settings[S, I]) listCommand(p *program, short string) *cobra.Command {
+func (o settings[I]) at(name string) string { return o.path + "/" + url.PathEscape(name) }
+
+func (o settings[I]) listCommand(p *program, short string) *cobra.Command {
 	var appName string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: short,
 		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return o.with(cmd, appName, func(ctx context.Context, s S, app string) error {
-				infos, err := o.all(ctx, s, app)
-				if err != nil {
-					return err
-				}
-				rows := [][]string{}
-				for i := range infos {
-					if p.json {
-						if err := p.line(o.info(&infos[i])); err != nil {
-							return err
-						}
-						continue
-					}
-					rows = append(rows, o.row(&infos[i]))
-				}
-				if p.json {
-					return nil
-				}
-				return p.table(o.columns, rows)
+			return p.withControl(cmd, appName, func(c *control) error {
+				return list(cmd.Context(), p, c.Client, o.path, c.query, unpaged, o.columns, o.row)
 			})
 		},
 	}
-	o.flags(cmd, &appName)
+	o.flags(p, cmd, &appName)
 	return cmd
 }
 
 // removeCommand makes the command that removes settings; arg is what names them.
-func (o settings[S, I]) removeCommand(p *program, arg, long string, remove func(ctx context.Context, s S, app, kind string) error) *cobra.Command {
+func (o settings[I]) removeCommand(p *program, arg, long string) *cobra.Command {
 	var appName string
 	cmd := &cobra.Command{
 		Use:   "remove " + strings.ToUpper(arg),
@@ -66,9 +51,14 @@ func (o settings[S, I]) removeCommand(p *program, arg, long string, remove func(
 		Long:  "End a " + o.what + " and forget its settings, the password included. " + long,
 		Args:  exactly(arg),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return o.with(cmd, appName, func(ctx context.Context, s S, app string) error {
-				if err := remove(ctx, s, app, args[0]); err != nil {
-					return err
+			return p.withControl(cmd, appName, func(c *control) error {
+				var answer json.RawMessage // empty, or what was left elsewhere
+				if err := c.raw(cmd, http.MethodDelete, o.at(args[0]), &answer); err != nil {
+					return fmt.Errorf("remove %s %s: %w", o.what, args[0], err)
+				}
+				var done struct{ Left string }
+				if len(answer) > 0 && json.Unmarshal(answer, &done) == nil && done.Left != "" {
+					return fmt.Errorf("%s %s is removed, but not what it had at its server: %s", o.what, args[0], done.Left)
 				}
 				if p.json {
 					return p.line(map[string]string{"removed": args[0]})
@@ -78,21 +68,8 @@ func (o settings[S, I]) removeCommand(p *program, arg, long string, remove func(
 			})
 		},
 	}
-	o.flags(cmd, &appName)
+	o.flags(p, cmd, &appName)
 	return cmd
-}
-
-// added prints that settings of a kind were added or changed, and their destination.
-func (o settings[S, I]) added(p *program, info *I, kind string, created, enabled bool, where string) error {
-	if p.json {
-		return p.line(o.info(info))
-	}
-	did := "changed"
-	if created {
-		did = "added"
-	}
-	_, err := fmt.Fprintf(p.stdout, "%s %s is %s: %s, %s.\n", title(o.what), kind, did, enabledText(enabled), clean(where))
-	return err
 }
 
 func title(word string) string { return strings.ToUpper(word[:1]) + word[1:] }

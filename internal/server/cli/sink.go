@@ -1,9 +1,9 @@
 package cli
 
 import (
-	"context"
+	"encoding/json"
 	"fmt"
-	"log/slog"
+	"net/http"
 	"strconv"
 	"strings"
 	"time"
@@ -11,51 +11,51 @@ import (
 	"github.com/spf13/cobra"
 
 	godwit "godwit.dev/godwit/clients/go"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/feeds/sink/clickhouse"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/server/app/feeds"
-	"godwit.dev/godwit/internal/server/config"
-	"godwit.dev/godwit/internal/store"
 )
 
 func (p *program) sinkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sink",
 		Short: "Bring an app's events to ClickHouse",
-		Long: `Bring an app's events to ClickHouse, complete and each once. The settings are kept in the data folder; a server that
-runs on it notices within a second.`,
+		Long: `Bring an app's events to ClickHouse, complete and each once. The commands need the server's operator key or an API key of role
+admin.`,
 		Args: subcommandOnly,
 		RunE: help,
 	}
 	sinks := p.sinks()
 	cmd.AddCommand(
 		p.sinkAddCommand(), sinks.listCommand(p, "List the sinks and their settings, without credentials"), p.sinkStatusCommand(),
-		sinks.removeCommand(p, "kind", "What was written stays in ClickHouse.", func(ctx context.Context, s *sink.Service, app, kind string) error { return s.Delete(ctx, app, kind) }),
+		sinks.removeCommand(p, "kind", "What was written stays in ClickHouse."),
 		p.sinkSchemaCommand(),
 	)
 	return cmd
 }
 
-// withSinks runs do with the sinks of the data folder and the named app.
-func (p *program) withSinks(cmd *cobra.Command, appName string, do func(ctx context.Context, s *sink.Service, app string) error) error {
-	return p.withApp(cmd, appName, func(ctx context.Context, _ *config.Config, apps *store.Apps, name string) error {
-		s, err := sink.New(ctx, sink.Config{Store: apps.Sinks, Kinds: feeds.SinkKinds(p.modules), Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			return err
-		}
-		return do(ctx, s, name)
-	})
-}
-
-func (p *program) sinks() settings[*sink.Service, sink.Info] {
-	return settings[*sink.Service, sink.Info]{
-		what: "sink", with: p.withSinks, info: sinkInfo, columns: []string{"SINK", "STATE", "SETTINGS"},
-		all: func(ctx context.Context, s *sink.Service, app string) ([]sink.Info, error) { return s.List(ctx, app) },
-		row: func(i *sink.Info) []string {
-			return []string{i.Kind, enabledText(i.Enabled), valuesText(i.Values, i.View)}
+func (p *program) sinks() settings[ofKind] {
+	kinds := feeds.SinkKinds(p.modules)
+	return settings[ofKind]{
+		what: "sink", path: "/v1/sinks", columns: []string{"SINK", "STATE", "SETTINGS"},
+		row: func(o *ofKind) []string {
+			return []string{o.text("sink"), o.state(), o.summary(fieldsOf(kinds[o.text("sink")]))}
 		},
 	}
+}
+
+// fieldsOf returns the fields of a kind; none of one that this program does not know.
+func fieldsOf[K interface {
+	comparable
+	setting.Kind
+}](kind K) []setting.Field {
+	var none K
+	if kind == none {
+		return nil
+	}
+	return kind.Fields()
 }
 
 func (p *program) sinkAddCommand() *cobra.Command {
@@ -70,21 +70,22 @@ file takes it away. A sink that stopped goes on when it is set again.`,
 		Example: `  godwit sink add clickhouse --clickhouse-url https://clickhouse.internal:8443 --user godwit --password-file clickhouse-password`,
 		Args:    exactly("kind"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			enabled := !disable
-			change := sink.Change{Enabled: &enabled, Backfill: &backfill, Private: true}
-			return p.withSinks(cmd, appName, func(ctx context.Context, s *sink.Service, name string) error {
-				fields, err := s.Fields(args[0])
-				if err != nil {
-					return err
+			kind, err := setting.KindOf(feeds.SinkKinds(p.modules), args[0], sink.ErrUnknown)
+			if err != nil {
+				return err
+			}
+			values, err := fieldValues(cmd.Flags(), kind.Fields())
+			if err != nil {
+				return err
+			}
+			body := map[string]json.RawMessage(values)
+			body["enabled"], body["backfill"] = setting.JSON(!disable), setting.JSON(backfill)
+			return p.withControl(cmd, appName, func(c *control) error {
+				var now ofKind
+				if err := c.call(cmd, http.MethodPut, p.sinks().at(args[0]), body, &now); err != nil {
+					return fmt.Errorf("set sink %s: %w", args[0], err)
 				}
-				if change.Values, err = fieldValues(cmd.Flags(), fields); err != nil {
-					return err
-				}
-				info, created, err := s.Set(ctx, name, args[0], change)
-				if err != nil {
-					return err
-				}
-				return p.sinks().added(p, &info, info.Kind, created, info.Enabled, strings.Join(info.Addresses, " "))
+				return p.printAdded("sink", args[0], now, kind.Fields())
 			})
 		},
 	}
@@ -94,14 +95,8 @@ file takes it away. A sink that stopped goes on when it is set again.`,
 	}
 	f.BoolVar(&backfill, "backfill", false, "begin with all events that the log still has, instead of with what happens from now on")
 	f.BoolVar(&disable, "disable", false, "keep the settings, but do not write")
-	p.sinks().flags(cmd, &appName)
+	p.sinks().flags(p, cmd, &appName)
 	return cmd
-}
-
-// sinkInfo returns the stored settings of a sink. Only the server that writes to it knows its state: godwit sink status.
-func sinkInfo(i *sink.Info) map[string]any {
-	v := map[string]any{"sink": i.Kind, "enabled": i.Enabled, "updated_at": i.UpdatedAt}
-	return withFields(v, i.Values, i.View)
 }
 
 // sinkJSON is the state of a sink as the server reports it.

@@ -2,9 +2,9 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net/http"
 	"net/url"
@@ -19,8 +19,6 @@ import (
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/server/app/feeds"
-	"godwit.dev/godwit/internal/server/config"
-	"godwit.dev/godwit/internal/store"
 )
 
 func (p *program) sourceCommand() *cobra.Command {
@@ -28,15 +26,14 @@ func (p *program) sourceCommand() *cobra.Command {
 		Use:   "source",
 		Short: "Take an app's notifications from where its publishers put them",
 		Long: `Take an app's notifications from where its publishers already put them. "godwit source add --help" lists the kinds of
-sources. add, list, preview and remove use the settings in the data folder, whose changes a running server notices within a second; the other
-commands ask the server.`,
+sources. The commands need the server's operator key or an API key of role admin.`,
 		Args: subcommandOnly,
 		RunE: help,
 	}
 	sources := p.sources()
 	cmd.AddCommand(
 		p.sourceAddCommand(), sources.listCommand(p, "List the sources and their settings, without credentials"),
-		sources.removeCommand(p, "name", "What was not taken yet stays at the source.", p.removeSource),
+		sources.removeCommand(p, "name", "What was not taken yet stays at the source."),
 		p.sourcePreviewCommand(), p.sourceStatusCommand(), p.sourceQuarantineCommand(), p.sourceSchemaCommand(),
 		p.sourceActCommand("pause", "Stop to read a source, and keep its place", "paused"),
 		p.sourceActCommand("resume", "Read a paused source again from where it stopped", "resumed"),
@@ -45,31 +42,19 @@ commands ask the server.`,
 	return cmd
 }
 
-// withSources runs do with the sources of the data folder and the named app.
-func (p *program) withSources(cmd *cobra.Command, appName string, do func(ctx context.Context, s *source.Service, app string) error) error {
-	return p.withApp(cmd, appName, func(ctx context.Context, _ *config.Config, apps *store.Apps, name string) error {
-		s, err := source.New(ctx, source.Config{Store: apps.Sources, Records: noRecords{}, Kinds: feeds.SourceKinds(p.modules), Log: slog.New(slog.DiscardHandler)})
-		if err != nil {
-			return err
-		}
-		return do(ctx, s, name)
-	})
-}
-
-func (p *program) sources() settings[*source.Service, source.Info] {
-	return settings[*source.Service, source.Info]{
-		what: "source", with: p.withSources, info: sourceInfo, columns: []string{"SOURCE", "KIND", "STATE", "SETTINGS"},
-		all: func(_ context.Context, s *source.Service, app string) ([]source.Info, error) { return s.List(app), nil },
-		row: func(i *source.Info) []string {
-			return []string{i.Name, i.Kind, enabledText(i.Enabled), valuesText(i.Values, i.View)}
+func (p *program) sources() settings[ofKind] {
+	kinds := feeds.SourceKinds(p.modules)
+	return settings[ofKind]{
+		what: "source", path: "/v1/sources", columns: []string{"SOURCE", "KIND", "STATE", "SETTINGS"},
+		row: func(o *ofKind) []string {
+			return []string{o.text("source"), o.text("kind"), o.state(), o.summary(fieldsOf(kinds[o.text("kind")]))}
 		},
 	}
 }
 
 func (p *program) sourceAddCommand() *cobra.Command {
-	var appName string
+	var appName, kindName string
 	var disable bool
-	change := source.Change{Private: true}
 	cmd := &cobra.Command{
 		Use:   "add NAME",
 		Short: "Begin to read a source, or change it",
@@ -82,42 +67,63 @@ named, and an empty file takes it away. It is read from a file, never from an ar
   godwit source add jetstream --nats-url tls://nats.internal:4222 --stream ORDERS --credentials-file godwit.creds`,
 		Args: exactly("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			enabled := !disable
-			change.Enabled = &enabled
-			return p.withSources(cmd, appName, func(ctx context.Context, s *source.Service, name string) error {
-				if err := readChange(cmd, s, name, args[0], &change); err != nil {
-					return err
-				}
-				info, created, err := s.Set(ctx, name, args[0], change)
+			return p.withControl(cmd, appName, func(c *control) error {
+				fields, body, err := p.sourceBody(cmd, c, args[0], kindName)
 				if err != nil {
 					return err
 				}
-				return p.sources().added(p, &info, info.Name, created, info.Enabled, strings.Join(info.Addresses, " "))
+				body["enabled"] = setting.JSON(!disable)
+				var now ofKind
+				if err := c.call(cmd, http.MethodPut, p.sources().at(args[0]), body, &now); err != nil {
+					return fmt.Errorf("set source %s: %w", args[0], err)
+				}
+				return p.printAdded("source", args[0], now, fields)
 			})
 		},
 	}
-	p.sourceFlags(cmd, &change)
+	p.sourceFlags(cmd, &kindName)
 	cmd.Flags().BoolVar(&disable, "disable", false, "keep the settings, but do not read")
-	p.sources().flags(cmd, &appName)
+	p.sources().flags(p, cmd, &appName)
 	return cmd
 }
 
+// sourceBody returns the fields of a source's kind, and the values that the flags give: the kind that --kind names, or that of the source,
+// or the source's own name.
+func (p *program) sourceBody(cmd *cobra.Command, c *control, name, kindName string) (fields []setting.Field, body map[string]json.RawMessage, err error) {
+	of := kindName
+	if of == "" {
+		var was ofKind
+		var answer *godwit.Error
+		switch err := c.call(cmd, http.MethodGet, p.sources().at(name), nil, &was); {
+		case err == nil:
+			of = was.text("kind")
+		case errors.As(err, &answer) && answer.Status == http.StatusNotFound:
+			of = name
+		default:
+			return nil, nil, fmt.Errorf("read source %s: %w", name, err)
+		}
+	}
+	kind, err := setting.KindOf(feeds.SourceKinds(p.modules), of, source.ErrUnknown)
+	if err != nil {
+		return nil, nil, err
+	}
+	values, err := fieldValues(cmd.Flags(), kind.Fields())
+	if err != nil {
+		return nil, nil, err
+	}
+	body = values
+	if kindName != "" {
+		body["kind"] = setting.JSON(kindName)
+	}
+	return kind.Fields(), body, nil
+}
+
 // sourceFlags adds the flags of the settings of a source.
-func (p *program) sourceFlags(cmd *cobra.Command, change *source.Change) {
+func (p *program) sourceFlags(cmd *cobra.Command, kindName *string) {
 	for _, kind := range feeds.SourceKinds(p.modules) {
 		fieldFlags(cmd.Flags(), kind.Fields())
 	}
-	cmd.Flags().StringVar(&change.Kind, "kind", "", "kind of a new source (default: its name)")
-}
-
-// readChange reads the values of a change from flags.
-func readChange(cmd *cobra.Command, s *source.Service, app, name string, change *source.Change) error {
-	fields, err := s.Fields(s.KindOf(app, name, change.Kind))
-	if err != nil {
-		return err
-	}
-	change.Values, err = fieldValues(cmd.Flags(), fields)
-	return err
+	cmd.Flags().StringVar(kindName, "kind", "", "kind of a new source (default: its name)")
 }
 
 func (p *program) sourceSchemaCommand() *cobra.Command {
@@ -143,12 +149,6 @@ func (p *program) sourceSchemaCommand() *cobra.Command {
 	}
 }
 
-// sourceInfo returns the stored settings of a source. Only the server that reads it knows its state: GET /v1/sources.
-func sourceInfo(i *source.Info) map[string]any {
-	v := map[string]any{"source": i.Name, "kind": i.Kind, "enabled": i.Enabled, "updated_at": i.UpdatedAt}
-	return withFields(v, i.Values, i.View)
-}
-
 // noRecords are the records of sources whose settings are changed without the server that keeps them.
 type noRecords struct{ source.Records }
 
@@ -168,14 +168,6 @@ func (p *program) sourceKinds() string {
 		lines = append(lines, fmt.Sprintf("  %-17s %s", name, kinds[name].About()))
 	}
 	return strings.Join(lines, "\n")
-}
-
-func (p *program) removeSource(ctx context.Context, s *source.Service, app, name string) error {
-	left, err := s.Delete(ctx, app, name)
-	if err == nil && left != "" {
-		err = fmt.Errorf("source %s is removed, but not what it had at its server: %s", name, left)
-	}
-	return err
 }
 
 // sourceJSON is the state of a source as the server reports it.

@@ -1,10 +1,10 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io"
+	"net/http"
 
 	"github.com/spf13/cobra"
 
@@ -12,8 +12,7 @@ import (
 )
 
 func (p *program) sourcePreviewCommand() *cobra.Command {
-	var appName string
-	change := source.Change{Private: true}
+	var appName, kindName string
 	cmd := &cobra.Command{
 		Use:   "preview NAME",
 		Short: "Show what the rows of a source's tables would become",
@@ -24,20 +23,25 @@ source, if there is one.`,
   godwit source preview postgres --postgres-url postgres://godwit@db.internal/shop --password-file password --tables tables.json`,
 		Args: exactly("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withSources(cmd, appName, func(ctx context.Context, s *source.Service, app string) error {
-				if err := readChange(cmd, s, app, args[0], &change); err != nil {
-					return err
-				}
-				preview, err := s.Preview(ctx, app, args[0], change)
+			return p.withControl(cmd, appName, func(c *control) error {
+				_, values, err := p.sourceBody(cmd, c, args[0], kindName)
 				if err != nil {
 					return err
+				}
+				var body any // none: as the source is stored
+				if len(values) > 0 {
+					body = values
+				}
+				var preview source.Preview
+				if err := c.call(cmd, http.MethodPost, p.sources().at(args[0])+"/preview", body, &preview); err != nil {
+					return fmt.Errorf("preview source %s: %w", args[0], err)
 				}
 				return p.showSourcePreview(&preview)
 			})
 		},
 	}
-	p.sourceFlags(cmd, &change)
-	p.sources().flags(cmd, &appName)
+	p.sourceFlags(cmd, &kindName)
+	p.sources().flags(p, cmd, &appName)
 	return cmd
 }
 

@@ -25,7 +25,10 @@ const EnvPrefix = "GODWIT_"
 const DefaultFile = "godwit.toml"
 
 // notSettings lists environment variables with the same prefix that are not settings.
-var notSettings = []string{"GODWIT_CONFIG", "GODWIT_URL", "GODWIT_API_KEY", "GODWIT_CONTEXT", "GODWIT_TOKEN", "GODWIT_BENCH_SERVER"}
+var notSettings = []string{"GODWIT_CONFIG", "GODWIT_URL", "GODWIT_API_KEY", "GODWIT_CONTEXT", "GODWIT_TOKEN", "GODWIT_OPERATOR_KEY_FILE", "GODWIT_BENCH_SERVER"}
+
+// DefaultData is the data folder unless a setting names another.
+const DefaultData = "./godwit-data"
 
 // Error says that a setting cannot be used. It names the key, the value and the value's origin.
 type Error struct {

@@ -13,6 +13,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/access/audit"
+	"godwit.dev/godwit/internal/access/limit"
 	"godwit.dev/godwit/internal/gateway/httphead"
 	"godwit.dev/godwit/internal/notify/frame"
 	"godwit.dev/godwit/internal/server/httpapi/backend"
@@ -27,8 +28,12 @@ import (
 type Config struct {
 	Routes []call.Route // of all capabilities
 	Access access.Access
-	Audit  *audit.Log // nil: nothing is remembered
-	Log    *slog.Logger
+	// Operators recognises the operator key. Nil: there is none.
+	Operators Operators
+	// OperatorLimit limits the calls with an operator key from one address; nil: nothing does.
+	OperatorLimit *limit.Addrs
+	Audit         *audit.Log // nil: nothing is remembered
+	Log           *slog.Logger
 	// Registry receives the HTTP metrics.
 	Registry *prometheus.Registry
 	// Watch records the server's refusals.
@@ -49,8 +54,12 @@ type Config struct {
 }
 
 type api struct {
-	log     *slog.Logger
-	access  access.Access
+	log    *slog.Logger
+	access access.Access
+
+	operators     Operators
+	operatorLimit *limit.Addrs
+
 	audit   *audit.Log     // nil: none
 	direct  *direct.Server // nil: none
 	posts   *backend.API   // of direct
@@ -62,7 +71,7 @@ type api struct {
 
 // New makes the handler of the whole HTTP listener.
 func New(cfg Config) http.Handler {
-	a := &api{log: cfg.Log, access: cfg.Access, audit: cfg.Audit, direct: cfg.Direct, posts: cfg.Posts, watch: cfg.Watch, mux: http.NewServeMux(), metrics: metrics.NewHTTP(cfg.Registry), serves: cfg.Serves}
+	a := &api{log: cfg.Log, access: cfg.Access, operators: cfg.Operators, operatorLimit: cfg.OperatorLimit, audit: cfg.Audit, direct: cfg.Direct, posts: cfg.Posts, watch: cfg.Watch, mux: http.NewServeMux(), metrics: metrics.NewHTTP(cfg.Registry), serves: cfg.Serves}
 	if a.serves == nil {
 		a.serves = func(*http.Request) Parts { return Parts{Gateway: cfg.Gateway != nil, Rest: true} }
 	}

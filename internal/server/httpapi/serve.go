@@ -49,7 +49,7 @@ func (a *api) handle(rt call.Route) {
 }
 
 func (a *api) serve(c *call.Call, rt call.Route) error {
-	if rt.Role != 0 {
+	if rt.Role != 0 || rt.Operator == call.ServerWide {
 		if err := a.authenticate(c, rt); err != nil {
 			return err
 		}
@@ -57,10 +57,11 @@ func (a *api) serve(c *call.Call, rt call.Route) error {
 	return rt.Serve(c)
 }
 
-// tell records an action in the audit log, before its answer is sent. It omits calls without a known app, and calls that fail because of
+// tell records an action in the audit log, before its answer is sent: of an operator who names no app, in that of the server. It omits
+// calls without a known caller, and calls that fail because of
 // the caller, except for a missing right: they change nothing.
 func (a *api) tell(c *call.Call, rt call.Route, err error) {
-	if rt.Action == "" || a.audit == nil || c.Key.App == "" {
+	if rt.Action == "" || a.audit == nil || c.Key.App == "" && !c.Key.Operator {
 		return
 	}
 	outcome, status := audit.Done, c.Status
@@ -89,7 +90,13 @@ func (a *api) authenticate(c *call.Call, rt call.Route) error {
 	if rt.Basic && secret == "" {
 		_, secret, _ = c.R.BasicAuth()
 	}
+	if a.operators != nil && access.IsOperatorKey(secret) {
+		return a.authenticateOperator(c, rt, secret)
+	}
 	key, err := a.key(c.Ctx, secret, rt.Role)
+	if err == nil && rt.Operator == call.ServerWide {
+		err = problem.Forbidden.With(needsOperator)
+	}
 	if err != nil {
 		c.Key = key // a call without the right is recorded under its key
 		return err

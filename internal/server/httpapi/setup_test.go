@@ -55,6 +55,10 @@ type setup struct {
 	Access   access.Access
 	Audit    *audit.Log
 	Keys     operator.Keys
+	Server   operator.Apps
+	Operator httpapi.Operators
+	Limit    *limit.Addrs // of calls with an operator key
+	KeyFile  string
 	Apps     public.Apps
 	Receipts public.Receipts
 	Channels interface {
@@ -100,7 +104,7 @@ func (s *setup) calls(seen *watch.Server) (*backend.API, []call.Route) {
 		Log: s.Log, Signups: s.Signups, Receipts: s.Receipts, AckLimit: s.AckLimit, Preferences: s.Preferences,
 	})
 	o := operator.New(operator.Parts{
-		Mailbox: s.Mailbox, Presence: s.Presence, Keys: s.Keys, Channels: s.Channels, Hooks: s.Hooks, Sources: s.Sources, Sinks: s.Sinks, Gateway: s.Services, Settings: s.Settings,
+		Mailbox: s.Mailbox, Presence: s.Presence, Management: operator.Management{Keys: s.Keys, Apps: s.Server, OperatorFile: s.KeyFile}, Channels: s.Channels, Hooks: s.Hooks, Sources: s.Sources, Sinks: s.Sinks, Gateway: s.Services, Settings: s.Settings,
 		Audit: s.Audit, Log: s.Log, Registry: s.Registry, Figures: s.Figures, Cluster: s.Cluster, Forget: s.Forget, Draining: s.Draining, Ready: s.Ready, Version: s.Version, Node: s.Node, Watch: seen,
 	})
 	return b, slices.Concat(b.Routes(), p.Routes(), o.Routes())
@@ -111,7 +115,7 @@ func (s *setup) handler() http.Handler {
 	seen := watch.Alone(watch.New(), s.Node)
 	b, routes := s.calls(seen)
 	return httpapi.New(httpapi.Config{
-		Routes: routes, Access: s.Access, Audit: s.Audit, Log: s.Log, Registry: s.Registry, Watch: seen, Mount: s.Mount,
+		Routes: routes, Access: s.Access, Operators: s.Operator, OperatorLimit: s.Limit, Audit: s.Audit, Log: s.Log, Registry: s.Registry, Watch: seen, Mount: s.Mount,
 		Direct: s.Direct, Posts: b, Gateway: s.Gateway,
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -47,6 +48,8 @@ type world struct {
 	reactor   *reactor.Reactor // of directly
 	cfg       setup
 	key       string            // key of app shop with role admin, which do uses
+	operator  string            // the operator key
+	folder    string            // with the operator key
 	keys      map[string]string // keys of app shop by role; "other" is that of app other
 }
 
@@ -66,7 +69,7 @@ func newWorld(t testing.TB, change ...func(*setup)) *world {
 	publisher.FillWith(templates.Fill)
 	cfg := setup{
 		Publisher: publisher, Templates: templates, Mailbox: w.mailbox, Objects: w.objects, Presence: w.presence, Events: w.events,
-		Access: w.access, Keys: w.access, Apps: w.access, Services: w.access, Channels: w.channels, Hooks: w.openHooks(store, log), Sources: w.openSources(store, log), Sinks: w.openSinks(store, log), Endpoints: endpoint.New(endpoint.Config{Store: w.endpoints, Now: time.Now}), Log: log,
+		Access: w.access, Keys: w.access, Server: w.access, Operator: w.access, KeyFile: filepath.Join(w.folder, access.OperatorFile), Apps: w.access, Services: w.access, Channels: w.channels, Hooks: w.openHooks(store, log), Sources: w.openSources(store, log), Sinks: w.openSinks(store, log), Endpoints: endpoint.New(endpoint.Config{Store: w.endpoints, Now: time.Now}), Log: log,
 		Preferences: w.endpoints, Settings: w.access, Audit: audit.New(store, time.Now, log),
 		Registry: metrics.New("test"), Draining: w.draining, Version: "test", Node: "node-1",
 	}
@@ -107,6 +110,10 @@ func (w *world) openAccess(log *slog.Logger) *appdb.Store {
 	}
 	w.keys["other"] = w.newKey("other", access.Admin)
 	w.key = w.keys["admin"]
+	w.folder = t.TempDir()
+	if w.operator, _, err = w.access.EnsureOperator(t.Context(), filepath.Join(w.folder, access.OperatorFile)); err != nil {
+		t.Fatal(err)
+	}
 	return store
 }
 

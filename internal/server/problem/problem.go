@@ -68,6 +68,10 @@ func From(err error) *Problem {
 	if errors.As(err, &d) {
 		return StoreDamaged.With(d.What)
 	}
+	var tag *access.TagError
+	if errors.As(err, &tag) {
+		return RevisionMismatch.With(tag.Error())
+	}
 	var b *request.BadAnswerError
 	if errors.As(err, &b) {
 		return BadAnswer.With(b.Error())
@@ -108,6 +112,8 @@ var known = []struct {
 	{access.ErrForbidden, Forbidden, ""},
 	{access.ErrUnknownApp, UnknownApp, ""},
 	{access.ErrUnknownKey, NotFound, "the app has no key with this id"},
+	{access.ErrExists, Exists, ""},
+	{access.ErrOperatorChanged, RevisionMismatch, "another operator has replaced the operator key meanwhile"},
 	{access.ErrNoBatch, NotFound, "the group has no batching interval of its own"},
 	{access.ErrUnknownCategory, NotFound, "nobody has said anything of this category"},
 	{access.ErrUnknownService, NotFound, "nobody has set how this service is called; the defaults hold for it"},

@@ -92,6 +92,10 @@ var (
 		slug: "http-version", title: "HTTP version is not supported", status: http.StatusHTTPVersionNotSupported,
 		page: "The path needs another version of HTTP: a WebSocket starts with a request of HTTP/1.1. A proxy in between must not turn it into HTTP/2.",
 	}
+	Exists = Type{
+		slug: "exists", title: "Exists already", status: http.StatusConflict, detail: "one of this name exists already",
+		page: "There is a thing of this name already. Nothing was done: choose another name, or change the one that there is.",
+	}
 	IDConflict = Type{
 		slug: "id-conflict", title: "Id is taken", status: http.StatusConflict, detail: "a notification with this id and other content exists for this recipient; use another id",
 		page: "The id belongs to a notification with other content for the same recipient. Use another id; to retry, send the same content.",
@@ -254,7 +258,7 @@ func (t Type) variant(status int, title string) Type {
 func Types() []Type {
 	return []Type{
 		AddressTaken, AuthUnavailable, BadAnswer, BadInput, BadJSON, BadToken, BodyIncomplete, BodyTimeout, BusUnavailable, Busy, Canceled, ChannelDisabled, ChannelUnused,
-		ChannelUnable, ChannelUnconfigured, Closing, Forbidden, HeadersTooLarge, HTTPVersion, IDConflict, IdempotencyMismatch, Internal, MailboxFull,
+		ChannelUnable, ChannelUnconfigured, Closing, Exists, Forbidden, HeadersTooLarge, HTTPVersion, IDConflict, IdempotencyMismatch, Internal, MailboxFull,
 		MethodNotAllowed, NoAnswer, NobodyServes, NoSpace, NoSuchPath, NoSuchProfile, NoSuchSession, NotConnected, NotFound, NotReady, NotStored,
 		NotSupported, Origin, ProfileRunning, RateLimited, ConnectRate, Refused, RevisionMismatch, StoreAway, StoreDamaged, Subprotocol, Timeout, TooLarge, TooMany, TooManyOfOne,
 		Unauthenticated, Unavailable, UnknownApp, UnsupportedEncoding, UpgradeRequired, WorkerGone, WorkersBusy, WrongState,

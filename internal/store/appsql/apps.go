@@ -19,6 +19,13 @@ func (s *Store) Load(ctx context.Context) (snap access.Snapshot, err error) {
 		if snap.Erasing, err = sqltx.Collect(ctx, tx, sqltx.One[string], "SELECT name FROM deleted_app"); err != nil {
 			return err
 		}
+		operators, err := sqltx.Collect(ctx, tx, readOperator, "SELECT id, hash, created_at FROM operator")
+		if err != nil {
+			return err
+		}
+		if len(operators) > 0 {
+			snap.Operator = &operators[0]
+		}
 		snap.Keys, err = sqltx.Collect(ctx, tx, readKey, "SELECT id, app, name, roles, created_at, last_used, prefix, hash FROM api_key")
 		return err
 	})
@@ -78,17 +85,14 @@ func (s *Store) taken(err error, what string) error {
 // UpdateApp changes an app.
 func (s *Store) UpdateApp(ctx context.Context, name string, change func(*access.App) error) error {
 	return s.db.Change(ctx, "change app "+name, func(ctx context.Context, tx sqltx.Tx) (bool, error) {
-		apps, err := sqltx.Collect(ctx, tx, readApp, selectApps+" WHERE name = $1"+tx.Lock(), name)
-		if err == nil && len(apps) == 0 {
-			err = unknown(name)
-		}
+		app, err := lockedApp(ctx, tx, name)
 		if err != nil {
 			return false, err
 		}
-		if err := change(&apps[0]); err != nil {
+		if err := change(&app); err != nil {
 			return false, err
 		}
-		set, keys, err := encodeApp(&apps[0])
+		set, keys, err := encodeApp(&app)
 		if err != nil {
 			return false, err
 		}
@@ -97,15 +101,30 @@ func (s *Store) UpdateApp(ctx context.Context, name string, change func(*access.
 	})
 }
 
+// lockedApp reads an app, and locks its row.
+func lockedApp(ctx context.Context, tx sqltx.Tx, name string) (access.App, error) {
+	apps, err := sqltx.Collect(ctx, tx, readApp, selectApps+" WHERE name = $1"+tx.Lock(), name)
+	if err == nil && len(apps) == 0 {
+		err = unknown(name)
+	}
+	if err != nil {
+		return access.App{}, err
+	}
+	return apps[0], nil
+}
+
 // belong lists the tables whose rows belong to an app.
 var belong = []string{"channel", "hook", "source", "sink", "template", "stay", "deed", "api_key"}
 
 // DeleteApp deletes an app with all its rows.
-func (s *Store) DeleteApp(ctx context.Context, name string) error {
+func (s *Store) DeleteApp(ctx context.Context, name string, check func(*access.App) error) error {
 	return s.db.Change(ctx, "delete app "+name, func(ctx context.Context, tx sqltx.Tx) (bool, error) {
-		n, err := tx.Exec(ctx, "DELETE FROM app WHERE name = $1", name)
-		if err == nil && n == 0 {
-			err = unknown(name)
+		app, err := lockedApp(ctx, tx, name)
+		if err == nil && check != nil {
+			err = check(&app)
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, "DELETE FROM app WHERE name = $1", name)
 		}
 		for i := 0; err == nil && i < len(belong); i++ {
 			_, err = tx.Exec(ctx, "DELETE FROM "+belong[i]+" WHERE app = $1", name)

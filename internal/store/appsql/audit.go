@@ -13,8 +13,12 @@ import (
 // AddEntry adds an entry. It wakes no watchers: nobody caches the audit log.
 func (s *Store) AddEntry(ctx context.Context, d *audit.Entry) error {
 	return s.db.Note(ctx, d.App, "note "+d.Action, func(ctx context.Context, tx sqltx.Tx) error {
-		ids, err := sqltx.Collect(ctx, tx, sqltx.One[int64], `INSERT INTO deed (app, at, by, way, address, deed, object, outcome)
-			SELECT name, $2, $3, $4, $5, $6, $7, $8 FROM app WHERE name = $1 RETURNING id`,
+		query := `INSERT INTO deed (app, at, by, way, address, deed, object, outcome)
+			SELECT name, $2, $3, $4, $5, $6, $7, $8 FROM app WHERE name = $1 RETURNING id`
+		if d.App == "" {
+			query = "INSERT INTO server_deed (app, at, by, way, address, deed, object, outcome) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) RETURNING id"
+		}
+		ids, err := sqltx.Collect(ctx, tx, sqltx.One[int64], query,
 			d.App, d.At.UnixMilli(), d.By, d.Way, d.Address, d.Action, d.Object, string(d.Outcome))
 		if err != nil {
 			return err
@@ -47,7 +51,7 @@ func EntriesQuery(app string, f audit.Filter, limit int) (query string, args []a
 	if !f.Until.IsZero() {
 		until = f.Until.UnixMilli()
 	}
-	query = "SELECT id, app, at, by, way, address, deed, object, outcome FROM deed WHERE app = $1 AND id < $2 AND at >= $3 AND at < $4"
+	query = "SELECT id, app, at, by, way, address, deed, object, outcome FROM " + deedsOf(app) + " WHERE app = $1 AND id < $2 AND at >= $3 AND at < $4"
 	args = []any{app, before, f.Since.UnixMilli(), until}
 	for _, c := range [][2]string{{"deed", f.Action}, {"by", f.By}} {
 		if c[1] != "" {
@@ -67,13 +71,21 @@ func readEntry(row sqltx.Row) (d audit.Entry, err error) {
 	return d, err
 }
 
+// deedsOf returns the table with the entries of an app; "" is the server.
+func deedsOf(app string) string {
+	if app == "" {
+		return "server_deed"
+	}
+	return "deed"
+}
+
 // TrimEntries deletes an app's entries from before a time, and the oldest ones beyond most.
 func (s *Store) TrimEntries(ctx context.Context, app string, before time.Time, most int) error {
 	return s.db.Note(ctx, app, "forget old deeds", func(ctx context.Context, tx sqltx.Tx) error {
-		if _, err := tx.Exec(ctx, "DELETE FROM deed WHERE app = $1 AND at < $2", app, before.UnixMilli()); err != nil {
+		if _, err := tx.Exec(ctx, "DELETE FROM "+deedsOf(app)+" WHERE app = $1 AND at < $2", app, before.UnixMilli()); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, "DELETE FROM deed WHERE app = $1 AND id <= (SELECT id FROM deed WHERE app = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)", app, most)
+		_, err := tx.Exec(ctx, "DELETE FROM "+deedsOf(app)+" WHERE app = $1 AND id <= (SELECT id FROM "+deedsOf(app)+" WHERE app = $1 ORDER BY id DESC LIMIT 1 OFFSET $2)", app, most)
 		return err
 	})
 }

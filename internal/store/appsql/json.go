@@ -34,6 +34,7 @@ type appSettings struct {
 	Batches    map[string]time.Duration       `json:"batches,omitempty"` // in nanoseconds
 	Services   map[string]access.Service      `json:"services,omitempty"`
 	Categories map[string]preference.Category `json:"categories,omitempty"`
+	Revision   int64                          `json:"revision,omitempty"`
 }
 
 // encodeApp writes an app's settings, and its keys for JWTs, secrets included.
@@ -42,7 +43,7 @@ func encodeApp(app *access.App) (set, jwtKeys string, err error) {
 		Origins: app.Origins, AnonymousOrigins: app.AnonymousOrigins, JWKSURL: app.JWKSURL, Issuer: app.Issuer, Audience: app.Audience,
 		IntrospectURL: app.IntrospectURL, IntrospectID: app.IntrospectID, IntrospectSecret: string(app.IntrospectSecret),
 		CertificateTopics: app.CertificateTopics, CertificateServe: app.CertificateServe,
-		Batches: app.Batches, Services: app.Services, Categories: app.Categories,
+		Batches: app.Batches, Services: app.Services, Categories: app.Categories, Revision: app.Revision,
 	})
 	if err != nil {
 		return "", "", fmt.Errorf("encode app %s: %w", app.Name, err)
@@ -58,7 +59,7 @@ func decodeApp(app *access.App, set, jwtKeys string) error {
 		return fmt.Errorf("app %s: settings are damaged", app.Name)
 	}
 	app.Origins, app.JWKSURL, app.Issuer, app.Audience = s.Origins, s.JWKSURL, s.Issuer, s.Audience
-	app.CertificateTopics, app.CertificateServe = s.CertificateTopics, s.CertificateServe
+	app.CertificateTopics, app.CertificateServe, app.Revision = s.CertificateTopics, s.CertificateServe, s.Revision
 	app.AnonymousOrigins, app.Batches, app.Services, app.Categories = s.AnonymousOrigins, s.Batches, s.Services, s.Categories
 	app.IntrospectURL, app.IntrospectID, app.IntrospectSecret = s.IntrospectURL, s.IntrospectID, access.Secret(s.IntrospectSecret)
 	var err error

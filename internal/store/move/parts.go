@@ -53,6 +53,14 @@ func newParts() []part {
 			what: "the audit log", source: apps, schema: "godwit_app", table: "deed", key: 1, number: "id",
 			columns: []string{"id", "app", "at", "by", "way", "address", "deed", "object", "outcome"},
 		},
+		&table{
+			what: "the operator key", source: apps, schema: "godwit_app", table: "operator", key: 1,
+			columns: []string{"one", "id", "hash", "created_at"},
+		},
+		&table{
+			what: "the server's audit log", source: apps, schema: "godwit_app", table: "server_deed", key: 1, number: "id",
+			columns: []string{"id", "app", "at", "by", "way", "address", "deed", "object", "outcome"},
+		},
 		&table{what: "deleted apps", source: apps, schema: "godwit_app", table: "deleted_app", key: 1, columns: []string{"name"}},
 		// Change times need not be new, since no server is watching them yet.
 		&table{

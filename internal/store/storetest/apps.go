@@ -134,10 +134,10 @@ func appsApart(e *appEnv) {
 		"key of no app":               {e.s.CreateKey(ctx, keyOf("c", "k")), access.ErrUnknownApp},
 		"app twice":                   {e.s.CreateApp(ctx, access.App{Name: "a"}), access.ErrExists},
 		"missing app changed":         {e.s.UpdateApp(ctx, "c", func(*access.App) error { return nil }), access.ErrUnknownApp},
-		"missing app deleted":         {e.s.DeleteApp(ctx, "c"), access.ErrUnknownApp},
+		"missing app deleted":         {e.s.DeleteApp(ctx, "c", nil), access.ErrUnknownApp},
 		"change that fails is undone": {e.s.UpdateApp(ctx, "b", func(a *access.App) error { a.Issuer = "x"; return context.Canceled }), context.Canceled},
 	})
-	e.ok(e.s.DeleteApp(ctx, "a"))
+	e.ok(e.s.DeleteApp(ctx, "a", nil))
 	got, err := e.s.Load(ctx)
 	if err != nil || len(got.Apps) != 1 || got.Apps[0].Issuer != "iss" || len(got.Keys) != 1 || got.Keys[0].ID != "of-b" {
 		e.Errorf("left: %+v, %v", got, err)
@@ -154,7 +154,7 @@ func appTakesAll(e *appEnv) {
 		e.ok(e.s.Sources.Update(ctx, app, streams.Name, func(*source.Source, int) error { return nil }))
 		e.template(app, "t")
 	}
-	e.ok(e.s.DeleteApp(ctx, "a"))
+	e.ok(e.s.DeleteApp(ctx, "a", nil))
 	e.ok(e.s.CreateApp(ctx, access.App{Name: "a"})) // the new app has nothing of the deleted one
 	snap, err := e.s.Load(ctx)
 	e.ok(err)

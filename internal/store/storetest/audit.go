@@ -67,7 +67,7 @@ func entriesApart(e *appEnv) {
 	e.finds("a", audit.Filter{}, 10, one)
 	e.finds("b", audit.Filter{}, 10, other)
 	e.fails(map[string]struct{ err, want error }{"entry of no app": {e.s.AddEntry(e.Context(), &audit.Entry{App: "c"}), access.ErrUnknownApp}})
-	e.ok(e.s.DeleteApp(e.Context(), "a"))
+	e.ok(e.s.DeleteApp(e.Context(), "a", nil))
 	e.app("a")
 	e.finds("a", audit.Filter{}, 10)
 	e.finds("b", audit.Filter{}, 10, other)

@@ -146,7 +146,7 @@ func loginsEndWithTheirApp(e *appEnv) {
 		e.app(app)
 		e.enter(loginOf(app, "of-"+app), widely)
 	}
-	e.ok(e.s.DeleteApp(e.Context(), "a"))
+	e.ok(e.s.DeleteApp(e.Context(), "a", nil))
 	e.signedIn("a")
 	e.signedIn("b", "of-b")
 }

@@ -163,9 +163,9 @@ func (k kind[T]) apart(e *appEnv) {
 		}
 	}
 	k.left(e, "a/two", "b/one", "b/two")
-	e.ok(e.s.DeleteApp(ctx, "b"))
+	e.ok(e.s.DeleteApp(ctx, "b", nil))
 	k.left(e, "a/two")
-	e.ok(e.s.DeleteApp(ctx, "a"))
+	e.ok(e.s.DeleteApp(ctx, "a", nil))
 	k.left(e)
 }
 

@@ -24,7 +24,11 @@ type Connections struct {
 	Acks     *limit.Addrs // of acknowledgements by token
 	Signups  *limit.Addrs // of registrations without a token
 	Publish  *limit.Keys
+	Operator *limit.Addrs // of calls with an operator key
 }
+
+// operatorRate limits the calls with an operator key from one address, in calls a second: a program that works on many apps stays below it.
+const operatorRate = 50
 
 // Start starts the parts before any listener opens. The gate calls opening for each connection that it admits.
 func Start(g *ground.Ground, opening func()) (*Connections, error) {
@@ -46,6 +50,7 @@ func Start(g *ground.Ground, opening func()) (*Connections, error) {
 		Acks:     limit.NewAddrs(s.LimitHellos.PerSecond(), s.LimitLoopback),
 		Signups:  limit.NewAddrs(s.LimitSignups.PerSecond(), s.LimitLoopback),
 		Publish:  limit.NewKeys(s.LimitPublish.PerSecond()),
+		Operator: limit.NewAddrs(operatorRate, s.LimitLoopback),
 	}
 	most, mostOf := shares(s, g.Log)
 	c.Gate = admission.New(admission.Config{Limit: c.Connects, Conns: limit.NewConns(most, mostOf, s.LimitLoopback), Opening: opening})

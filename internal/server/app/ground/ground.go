@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/tls"
 	"log/slog"
+	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -66,6 +67,9 @@ func (g *Ground) Own(what string) lease.Func {
 		return g.Stores.Own(what+"/"+app, run)
 	}
 }
+
+// OperatorFile returns the name of the file with the operator key.
+func (g *Ground) OperatorFile() string { return filepath.Join(g.Settings.Data, access.OperatorFile) }
 
 // Share returns a sixth of the grace period, for one step that waits for others. There are four such steps; the stores get the rest.
 func (g *Ground) Share() time.Duration { return g.Settings.Grace.D() / 6 }

@@ -109,7 +109,7 @@ func (w *Web) handler() (http.Handler, error) {
 		routes = append(routes, rt.Route)
 	}
 	api := httpapi.New(httpapi.Config{
-		Routes: routes, Access: w.Access, Audit: w.Audit, Log: w.Log, Registry: w.Registry, Watch: w.Watched(), Mount: mount,
+		Routes: routes, Access: w.Access, Operators: w.Access, OperatorLimit: w.Conns.Operator, Audit: w.Audit, Log: w.Log, Registry: w.Registry, Watch: w.Watched(), Mount: mount,
 		Direct: w.direct, Posts: posts,
 		Gateway: w.Workers(), Calls: w.calls, Serves: origin.parts,
 	})
@@ -214,7 +214,7 @@ func (w *Web) routes(known *recipient.Service, told *timeline.Service) (*backend
 		Log: w.Log, Signups: w.Conns.Signups, Receipts: s.Escalations, AckLimit: w.Conns.Acks, Preferences: stores.Preferences,
 	})
 	o := operator.New(operator.Parts{
-		Mailbox: c.Mailbox, Presence: w.sessions(), Keys: w.Access, Channels: s.Channels, Hooks: w.Hooks, Sources: w.Sources, Sinks: w.Sinks, Gateway: w.Access, Settings: w.Access, Audit: w.Audit, Log: w.Log,
+		Mailbox: c.Mailbox, Presence: w.sessions(), Management: operator.Management{Keys: w.Access, Apps: w.Access, OperatorFile: w.OperatorFile()}, Channels: s.Channels, Hooks: w.Hooks, Sources: w.Sources, Sinks: w.Sinks, Gateway: w.Access, Settings: w.Access, Audit: w.Audit, Log: w.Log,
 		Registry: w.Registry, Figures: w.Figures, Cluster: w.Cluster, Forget: w.Forget, Draining: w.Draining, Ready: w.Ready, Version: w.Version, Node: w.Node, Watch: w.Watched(),
 	})
 	return b, slices.Concat(b.Routes(), p.Routes(), o.Routes())

@@ -45,6 +45,8 @@ type Keys interface {
 	CreateKey(ctx context.Context, app, name string, roles access.Role) (access.Key, string, error)
 	// DeleteKey fails with access.ErrUnknownKey if the app has no such key.
 	DeleteKey(ctx context.Context, app, id string) error
+	// MintToken signs a client's token with the app's own key.
+	MintToken(app string, req access.TokenRequest) (text string, expires time.Time, err error)
 }
 
 // Figures holds the statistics of parts that the API does not use otherwise.
@@ -81,11 +83,20 @@ type ObjectFigures struct {
 	Changes, Frames, Acks uint64 // changes stored, frames written to sessions, acknowledgements by sessions
 }
 
+// Management holds what manages apps, their keys and the operator key.
+type Management struct {
+	Keys Keys
+	// Apps manages the apps, and the operator key.
+	Apps Apps
+	// OperatorFile is the file that gets a new operator key; empty: none does.
+	OperatorFile string
+}
+
 // Parts holds what the handlers need.
 type Parts struct {
+	Management
 	Mailbox  Mailbox
 	Presence Presence
-	Keys     Keys
 	Channels Channels
 	Hooks    Hooks
 	Sources  Sources

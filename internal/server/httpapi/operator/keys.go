@@ -16,6 +16,7 @@ const maxKeyBody = 4 << 10 // in bytes; the body names a few roles
 
 type keyJSON struct {
 	ID         string      `json:"id"`
+	App        string      `json:"app"`
 	Name       string      `json:"name"`
 	Prefix     string      `json:"prefix"`
 	Roles      []string    `json:"roles"`
@@ -28,7 +29,7 @@ type keyJSON struct {
 
 func viewKey(k access.Key) keyJSON {
 	return keyJSON{
-		ID: k.ID, Name: k.Name, Prefix: k.Prefix, Roles: k.Roles.Names(), CreatedAt: call.Moment(k.CreatedAt), LastUsedAt: call.Moment(k.LastUsed),
+		ID: k.ID, App: k.App, Name: k.Name, Prefix: k.Prefix, Roles: k.Roles.Names(), CreatedAt: call.Moment(k.CreatedAt), LastUsedAt: call.Moment(k.LastUsed),
 	}
 }
 

@@ -9,18 +9,14 @@ import (
 
 // Routes returns the calls of this package.
 func (a *API) Routes() []call.Route {
-	return slices.Concat(a.categories().routes(a), a.batches().routes(a), a.services().routes(a), a.channels().routes(a), a.hooks().routes(a), a.sinks().routes(a), a.sources().routes(a), a.sourceRoutes(), []call.Route{
-		{Pattern: "POST /v1/keys", Role: access.Admin, Action: "key.create", Serve: a.CreateKey},
-		{Pattern: "GET /v1/keys", Role: access.Admin, Serve: a.ListKeys},
-		{Pattern: "DELETE /v1/keys/{id}", Role: access.Admin, Action: "key.delete", Serve: a.DeleteKey},
+	return slices.Concat(a.keyRoutes(), a.categories().routes(a), a.batches().routes(a), a.services().routes(a), a.channels().routes(a), a.hooks().routes(a), a.sinks().routes(a), a.sources().routes(a), a.sourceRoutes(), a.appRoutes(), []call.Route{
+		a.testRoute(),
+		{Pattern: "GET /v1/audit", Role: access.Admin, Operator: call.AppOrAll, Serve: a.ListAudit},
 
-		{Pattern: "GET /v1/audit", Role: access.Admin, Serve: a.ListAudit},
-
-		{Pattern: "POST /v1/channels/{channel}/test", Role: access.Admin, Action: "channel.test", Serve: a.TestChannel},
 		{Pattern: "POST /v1/channels/{channel}/files", Role: access.Publish, Action: "channel.upload", Serve: a.UploadFile, Stream: true},
 
-		{Pattern: "POST /v1/hooks/{name}/replay", Role: access.Admin, Action: "hook.replay", Serve: a.ReplayHook},
-		{Pattern: "POST /v1/hooks/{name}/test", Role: access.Admin, Action: "hook.test", Serve: a.TestHook},
+		{Pattern: "POST /v1/hooks/{name}/replay", Role: access.Admin, Operator: call.AnyApp, Action: "hook.replay", Serve: a.ReplayHook},
+		{Pattern: "POST /v1/hooks/{name}/test", Role: access.Admin, Operator: call.AnyApp, Action: "hook.test", Serve: a.TestHook},
 
 		{Pattern: "GET /v1/cluster", Role: access.Read, Serve: a.Cluster},
 		{Pattern: "DELETE /v1/cluster/{node}", Role: access.Admin, Action: "node.forget", Serve: a.ForgetNode},
@@ -37,4 +33,24 @@ func (a *API) Routes() []call.Route {
 		{Pattern: "GET /healthz", Serve: a.Healthz},
 		{Pattern: "GET /readyz", Serve: a.Readyz},
 	})
+}
+
+// SettingsRoutes returns the calls that work on a data folder without a server: those about apps, keys and settings.
+func (a *API) SettingsRoutes() []call.Route {
+	return slices.Concat(a.keyRoutes(), a.appRoutes(), a.categories().routes(a), a.batches().routes(a), a.services().routes(a), a.channels().routes(a), a.sinks().routes(a), a.sources().routes(a),
+		[]call.Route{a.testRoute(), a.previewRoute()})
+}
+
+// keyRoutes returns the calls about keys and tokens.
+func (a *API) keyRoutes() []call.Route {
+	return []call.Route{
+		{Pattern: "POST /v1/keys", Role: access.Admin, Operator: call.AnyApp, Action: "key.create", Serve: a.CreateKey},
+		{Pattern: "GET /v1/keys", Role: access.Admin, Operator: call.AnyApp, Serve: a.ListKeys},
+		{Pattern: "DELETE /v1/keys/{id}", Role: access.Admin, Operator: call.AnyApp, Action: "key.delete", Serve: a.DeleteKey},
+		{Pattern: "POST /v1/tokens", Role: access.Admin, Operator: call.AnyApp, Action: "token.mint", Serve: a.MintToken},
+	}
+}
+
+func (a *API) testRoute() call.Route {
+	return call.Route{Pattern: "POST /v1/channels/{channel}/test", Role: access.Admin, Operator: call.AnyApp, Action: "channel.test", Serve: a.TestChannel}
 }

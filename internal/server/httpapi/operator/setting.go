@@ -25,7 +25,7 @@ type settings[V any] struct {
 func (s settings[V]) routes(a *API) []call.Route {
 	one := s.path + "/{" + s.name + "}"
 	return []call.Route{
-		{Pattern: "GET " + s.path, Role: access.Read, Serve: func(c *call.Call) error {
+		{Pattern: "GET " + s.path, Role: access.Read, Operator: call.AnyApp, Serve: func(c *call.Call) error {
 			if _, err := c.Params(); err != nil {
 				return err
 			}
@@ -37,14 +37,14 @@ func (s settings[V]) routes(a *API) []call.Route {
 			l.Items = append(l.Items, items...)
 			return c.Value(http.StatusOK, l)
 		}},
-		{Pattern: "GET " + one, Role: access.Read, Serve: s.named(func(c *call.Call, name string) error {
+		{Pattern: "GET " + one, Role: access.Read, Operator: call.AnyApp, Serve: s.named(func(c *call.Call, name string) error {
 			v, err := s.get(c, name)
 			if err != nil {
 				return err
 			}
 			return c.Value(http.StatusOK, v)
 		})},
-		{Pattern: "PUT " + one, Role: access.Admin, Action: s.kind + ".set", Serve: s.named(func(c *call.Call, name string) error {
+		{Pattern: "PUT " + one, Role: access.Admin, Operator: call.AnyApp, Action: s.kind + ".set", Serve: s.named(func(c *call.Call, name string) error {
 			body, err := call.ReadBody(c.R, nil, s.most)
 			if err != nil {
 				return err
@@ -59,7 +59,7 @@ func (s settings[V]) routes(a *API) []call.Route {
 			}
 			return c.Value(http.StatusOK, v)
 		})},
-		{Pattern: "DELETE " + one, Role: access.Admin, Action: s.kind + ".delete", Serve: s.named(func(c *call.Call, name string) error {
+		{Pattern: "DELETE " + one, Role: access.Admin, Operator: call.AnyApp, Action: s.kind + ".delete", Serve: s.named(func(c *call.Call, name string) error {
 			if err := s.drop(c, name); err != nil {
 				return err
 			}

@@ -61,7 +61,7 @@ func (a *API) sinks() settings[ofKind[sinkJSON]] {
 			if err != nil {
 				return v, false, err
 			}
-			var change sink.Change
+			change := sink.Change{Private: c.Key.Operator}
 			if change.Values, err = decodeValues(body, fields, call.Fields{"backfill": &change.Backfill, "enabled": &change.Enabled}); err != nil {
 				return v, false, err
 			}

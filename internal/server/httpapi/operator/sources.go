@@ -105,6 +105,7 @@ func (a *API) sources() settings[ofKind[sourceJSON]] {
 
 // sourceChange reads the body of a PUT.
 func (a *API) sourceChange(c *call.Call, name string, body []byte) (change source.Change, err error) {
+	change.Private = c.Key.Operator
 	var named struct{ Kind json.RawMessage }
 	if json.Unmarshal(body, &named) == nil && named.Kind != nil {
 		if change.Kind, err = read[string]("kind", named.Kind); err != nil {
@@ -126,7 +127,7 @@ func (a *API) sourceRoutes() []call.Route {
 		return settings[ofKind[sourceJSON]]{name: "source"}.named(serve)
 	}
 	act := func(did string, change source.Change) call.Route {
-		return call.Route{Pattern: "POST " + one + did, Role: access.Admin, Action: "source." + did, Serve: named(func(c *call.Call, name string) error {
+		return call.Route{Pattern: "POST " + one + did, Role: access.Admin, Operator: call.AnyApp, Action: "source." + did, Serve: named(func(c *call.Call, name string) error {
 			info, err := a.Sources.Get(c.Key.App, name)
 			if err != nil {
 				return err
@@ -142,14 +143,21 @@ func (a *API) sourceRoutes() []call.Route {
 	on, off := true, false
 	return []call.Route{
 		act("pause", source.Change{Enabled: &off}), act("resume", source.Change{Enabled: &on}), act("resync", source.Change{Enabled: &on, Resync: true}),
-		{Pattern: "POST " + one + "preview", Role: access.Admin, Action: "source.preview", Serve: named(a.previewSource)},
-		{Pattern: "GET " + one + "quarantine", Role: access.Read, Serve: a.listQuarantine},
-		{Pattern: "DELETE " + one + "quarantine", Role: access.Admin, Action: "source.empty-quarantine", Serve: named(func(c *call.Call, name string) error {
+		a.previewRoute(),
+		{Pattern: "GET " + one + "quarantine", Role: access.Read, Operator: call.AnyApp, Serve: a.listQuarantine},
+		{Pattern: "DELETE " + one + "quarantine", Role: access.Admin, Operator: call.AnyApp, Action: "source.empty-quarantine", Serve: named(func(c *call.Call, name string) error {
 			if err := a.Sources.EmptyQuarantine(c.Ctx, c.Key.App, name); err != nil {
 				return err
 			}
 			return c.NoContent()
 		})},
+	}
+}
+
+func (a *API) previewRoute() call.Route {
+	return call.Route{
+		Pattern: "POST /v1/sources/{source}/preview", Role: access.Admin, Operator: call.AnyApp, Action: "source.preview",
+		Serve: settings[ofKind[sourceJSON]]{name: "source"}.named(a.previewSource),
 	}
 }
 

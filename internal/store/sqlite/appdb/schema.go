@@ -1,7 +1,7 @@
 package appdb
 
 // migrations create the tables, in the order in which versions added them.
-var migrations = []string{appTables, channelTable, hookTable, sourceTable, templateTable, sinkTable, versionTable, stayTable, deedTable, deedIndexes, deletedTable}
+var migrations = []string{appTables, channelTable, hookTable, sourceTable, templateTable, sinkTable, versionTable, stayTable, deedTable, deedIndexes, deletedTable, operatorTable}
 
 const appTables = `
 CREATE TABLE app (
@@ -132,4 +132,25 @@ const deletedTable = `
 CREATE TABLE deleted_app (
 	name TEXT PRIMARY KEY
 ) STRICT, WITHOUT ROWID;
+`
+
+// operatorTable has at most one row. The audit log of the server has its own table: the other's rows belong to apps.
+const operatorTable = `
+CREATE TABLE operator (
+	one        INTEGER PRIMARY KEY CHECK (one = 1),
+	id         TEXT NOT NULL,
+	hash       BLOB NOT NULL,   -- SHA-256
+	created_at INTEGER NOT NULL -- milliseconds
+) STRICT;
+CREATE TABLE server_deed (
+	id      INTEGER PRIMARY KEY AUTOINCREMENT,
+	app     TEXT NOT NULL,    -- empty
+	at      INTEGER NOT NULL, -- milliseconds
+	by      TEXT NOT NULL,
+	way     TEXT NOT NULL,
+	address TEXT NOT NULL,
+	deed    TEXT NOT NULL,
+	object  TEXT NOT NULL,
+	outcome TEXT NOT NULL
+) STRICT;
 `
