@@ -34,6 +34,7 @@ func TestACopyHasTheColumnsAndRowsOfTheLog(t *testing.T) {
 func TestACopyHonoursTheColumnsAndTheConditionOfAPublication(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.needs(15)
 	w.sql(
 		`CREATE TABLE gate (secret text, name text PRIMARY KEY, width int)`,
 		`INSERT INTO gate SELECT 'x', 'g' || i, i FROM generate_series(1, 1200) i`,
@@ -56,6 +57,7 @@ func TestACopyHonoursTheColumnsAndTheConditionOfAPublication(t *testing.T) {
 func TestACopyNeedsNoKeyAmongTheColumns(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
+	w.needs(15)
 	w.sql(
 		`CREATE TABLE gate (id int PRIMARY KEY, name text)`,
 		`INSERT INTO gate SELECT i, 'g' || i FROM generate_series(1, 1200) i`,
