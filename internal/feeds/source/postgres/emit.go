@@ -12,6 +12,7 @@ import (
 // emit stores what has been read.
 func (s *stream) emit(ctx context.Context) error {
 	noted := time.Now()
+	var stored time.Time // the last entries
 	for {
 		it, oldest, err := s.q.take(ctx)
 		if err != nil {
@@ -34,13 +35,29 @@ func (s *stream) emit(ctx context.Context) error {
 			}
 		}
 		s.lag(s.q.oldest())
-		if lsn := LSN(s.confirmed.Load()); lsn != s.at.LSN && time.Since(noted) > noteEvery {
-			noted, s.at.LSN, s.at.Read, s.at.Bound = time.Now(), lsn, lsn, lsn+noteAhead
+		if len(it.entries) > 0 {
+			stored = time.Now()
+		}
+		idle := time.Since(stored) > noteEvery
+		if lsn := LSN(s.confirmed.Load()); lsn != s.at.LSN && noteDue(time.Since(noted), idle) {
+			noted, s.at.LSN = time.Now(), lsn
+			if idle { // or else the next entry would have it noted again how far the log may have been read
+				s.at.Read, s.at.Bound = lsn, lsn+noteAhead
+			}
 			if err := s.to.Note(ctx, s.at.encode()); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// noteDue reports whether to note how far the source has come, so long after the last time. Entries wait for a note, which waits for the disk, so
+// there are few while entries come.
+func noteDue(since time.Duration, idle bool) bool {
+	if idle {
+		return since > noteEvery
+	}
+	return since > noteBusy
 }
 
 // noteAhead is how far ahead of the last commit the position is that is noted as read, so that not each commit is noted.

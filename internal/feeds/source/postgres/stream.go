@@ -24,7 +24,8 @@ const (
 	askSoon    = 25 * time.Millisecond  // the same while its log grows fast
 	askFast    = 1 << 20                // bytes between two answers from which on it does
 	silentMost = 30 * time.Second       // without a word the connection is given up
-	noteEvery  = 2 * time.Second
+	noteEvery  = 2 * time.Second        // while no entries come
+	noteBusy   = 30 * time.Second       // while they do
 	watchEvery = 2 * time.Second
 
 	lotEntries   = 200     // entries of a commit that are handed on together
