@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/coder/websocket"
+
 	"godwit.dev/godwit/internal/gateway/gatetest"
 	"godwit.dev/godwit/internal/gateway/mqttgate/wire"
 	"godwit.dev/godwit/internal/messaging/topic"
@@ -54,6 +56,21 @@ func (r *raw) next(ctx context.Context) (wire.Packet, error) {
 	}
 }
 
+// dialSocket connects over WebSocket.
+func dialSocket(t testing.TB, s *gatetest.Server, v wire.Version) *raw {
+	t.Helper()
+	c, resp, err := websocket.Dial(t.Context(), s.URL+"/mqtt", &websocket.DialOptions{Subprotocols: []string{"mqtt"}, HTTPClient: s.HTTP.Client()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if resp.Body != nil {
+		_ = resp.Body.Close()
+	}
+	c.SetReadLimit(-1)
+	t.Cleanup(func() { _ = c.CloseNow() })
+	return &raw{nc: websocket.NetConn(context.WithoutCancel(t.Context()), c, websocket.MessageBinary), v: v}
+}
+
 // session is a client of the suite: it turns frames into packets and packets into frames.
 type session struct {
 	*raw
@@ -77,9 +94,13 @@ type request struct {
 const inLevels = "o/"
 
 // dial connects a client of a version. A client with a device has a session that outlasts its connection.
-func dial(v wire.Version) func(t testing.TB, s *gatetest.Server, o gatetest.Options) (gatetest.Client, error) {
+func dial(v wire.Version) func(testing.TB, *gatetest.Server, gatetest.Options) (gatetest.Client, error) {
+	return dialBy(v, func(t testing.TB, s *gatetest.Server) *raw { return dialRaw(t, addrOf(s), v) })
+}
+
+func dialBy(v wire.Version, open func(testing.TB, *gatetest.Server) *raw) func(t testing.TB, s *gatetest.Server, o gatetest.Options) (gatetest.Client, error) {
 	return func(t testing.TB, s *gatetest.Server, o gatetest.Options) (gatetest.Client, error) {
-		c := &session{raw: dialRaw(t, addrOf(s), v), o: o, notes: map[string]uint16{}, objects: map[string]uint16{}, asked: map[uint16]request{}}
+		c := &session{raw: open(t, s), o: o, notes: map[string]uint16{}, objects: map[string]uint16{}, asked: map[uint16]request{}}
 		hello := &wire.Connect{
 			Version: v, Clean: o.Device == "", KeepAlive: 40, ClientID: []byte(o.Device), HasUser: true,
 			User: []byte(gatetest.App + "/" + o.Recipient), HasPassword: o.Token != "", Password: []byte(o.Token),

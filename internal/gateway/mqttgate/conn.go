@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/engine/reactor"
+	"godwit.dev/godwit/internal/engine/reactor/websocket"
 	"godwit.dev/godwit/internal/gateway/mqttgate/wire"
 	"godwit.dev/godwit/internal/notify/frame"
 	"godwit.dev/godwit/internal/notify/session"
@@ -56,6 +57,9 @@ const (
 	observer                      // it cannot acknowledge
 	serves                        // it has served subjects
 	gathering                     // extra has the beginning of a long packet
+	framed                        // it is a WebSocket
+	watchful                      // its credential allows the figures of the app
+	aliased                       // it takes topic aliases
 )
 
 func (c *conn) has(flag uint32) bool { return c.is.Load()&flag != 0 }
@@ -180,7 +184,7 @@ func (c *conn) packet(p wire.Packet) error {
 		if err := wire.Empty(p); err != nil {
 			return err //nolint:wrapcheck // a *wire.Error
 		}
-		c.out.Write(wire.PingResponse, nil)
+		c.write(wire.PingResponse, nil)
 		return nil
 	case wire.DISCONNECT:
 		return c.disconnected(p, in)
@@ -205,6 +209,22 @@ type input struct {
 	one        [1][]byte
 }
 
+// write sends bytes: the first are borrowed, the others shared.
+func (c *conn) write(first, shared []byte) bool {
+	if c.has(framed) {
+		return c.writeFramed(first, shared)
+	}
+	return c.out.Write(first, shared)
+}
+
+// hangUp closes the connection after what was written.
+func (c *conn) hangUp(why error) {
+	if c.has(framed) {
+		c.out.Write(websocket.AppendClose(nil, websocket.CodeNormal, ""), nil)
+	}
+	c.out.CloseAfterFlush(why)
+}
+
 // Drained implements reactor.Handler.
 func (c *conn) Drained() { c.sess.Drained() }
 
@@ -215,6 +235,9 @@ func (c *conn) Tick(time.Time) { c.giveBack() }
 func (c *conn) Closed(error) {
 	c.set(ended)
 	c.sess.Closed()
+	if c.has(watchful) {
+		c.gate.watchers.leave(c, "")
+	}
 	c.gate.closed(c)
 }
 
@@ -246,7 +269,7 @@ func (c *conn) Resume() {
 	}
 	c.unset(verifying)
 	if !c.has(congested) {
-		c.out.Resume()
+		c.readOn()
 	}
 }
 

@@ -75,6 +75,10 @@ func (c *conn) hello(in *wire.Connect) *frame.Hello {
 	var more extra
 	more.receive = uint16(in.Properties.Number(wire.ReceiveMaximum, 0)) //nolint:gosec // of two bytes
 	h.Window = int(min(more.receive, frame.MaxWindow))
+	if most := in.Properties.Number(wire.AliasMaximum, 0); most > 0 {
+		c.set(aliased)
+		more.aliasMost = uint16(min(most, maxAliases)) //nolint:gosec // bounded
+	}
 	if most := in.Properties.Number(wire.MaximumPacket, 0); most > 0 {
 		c.set(limited)
 		more.packet = most
@@ -137,6 +141,9 @@ func (c *conn) Verified(who access.Client) error {
 	if who.Peek {
 		c.set(observer)
 	}
+	if who.Rights().CanSubscribe(figuresTopic) {
+		c.set(watchful)
+	}
 	if len(who.Publish) > 0 {
 		claim := access.Claim{App: who.App, Recipient: who.Recipient, Token: m.hello.Token, Device: who.Device, CertURI: access.CertURI(c.out.TLS())}
 		m.rights = &rights{key: who.Key, patterns: who.Publish, claim: claim, revision: c.gate.cfg.Access.Revision()}
@@ -165,7 +172,7 @@ func (c *conn) accept(w frame.Welcome) {
 	}
 	c.mu.Unlock()
 	c.gate.counts.connects.Add(1)
-	c.out.Write(wire.AppendConnack(nil, c.version(), present, wire.Success, props), nil)
+	c.write(wire.AppendConnack(nil, c.version(), present, wire.Success, props), nil)
 }
 
 // connackProperties says what this server offers where it is not what MQTT assumes.
@@ -271,7 +278,7 @@ func (c *conn) fail(err error) {
 		c.refuse(reason, why, nil)
 	default:
 		c.set(ended)
-		c.out.CloseAfterFlush(errBroken)
+		c.hangUp(errBroken)
 	}
 }
 
@@ -281,11 +288,11 @@ func (c *conn) refuse(reason wire.Reason, why string, user []byte) {
 	c.gate.counts.refused.Add(1)
 	malformed := reason == wire.Malformed || reason == wire.ProtocolError
 	if !c.has(five) && malformed { // 3.1.1 has no code for it: the connection is closed
-		c.out.CloseAfterFlush(errBroken)
+		c.hangUp(errBroken)
 		return
 	}
-	c.out.Write(wire.AppendConnack(nil, c.version(), false, reason, c.explain(why, user)), nil)
-	c.out.CloseAfterFlush(errBroken)
+	c.write(wire.AppendConnack(nil, c.version(), false, reason, c.explain(why, user)), nil)
+	c.hangUp(errBroken)
 }
 
 // end sends a DISCONNECT, which 3.1.1 does not have, and closes.
@@ -294,9 +301,9 @@ func (c *conn) end(reason wire.Reason, why string, user []byte) {
 		return
 	}
 	if c.has(five) {
-		c.out.Write(wire.AppendDisconnect(nil, wire.V5, reason, c.explain(why, user)), nil)
+		c.write(wire.AppendDisconnect(nil, wire.V5, reason, c.explain(why, user)), nil)
 	}
-	c.out.CloseAfterFlush(errGoodbye)
+	c.hangUp(errGoodbye)
 }
 
 // explain makes the properties that explain a reason code, unless the client wants none.
@@ -341,7 +348,7 @@ func (c *conn) Close(g frame.Goodbye) {
 		c.refuse(reason, why, user)
 	default:
 		c.set(ended)
-		c.out.CloseAfterFlush(errGoodbye)
+		c.hangUp(errGoodbye)
 	}
 }
 

@@ -21,11 +21,13 @@ type extra struct {
 	asks   []*ask   // SUBSCRIBE packets that wait for the store
 	errors *[]frame.Error
 
-	long     []byte     // beginning of a long packet
-	aliases  []string   // topics of the client's aliases, from 1
-	received *packetIDs // QoS 2 packets that were published and not released
-	rights   *rights    // to publish
-	waiting  waiting    // its publishes that are not answered
+	long      []byte            // beginning of a long packet
+	given     map[string]uint16 // aliases of topics that it was sent
+	aliasMost uint16            // most of these
+	aliases   []string          // topics of the client's aliases, from 1
+	received  *packetIDs        // QoS 2 packets that were published and not released
+	rights    *rights           // to publish
+	waiting   waiting           // its publishes that are not answered
 
 	will  *willing
 	state *keptSession // of a session that outlasts its connection
@@ -66,7 +68,7 @@ func (c *conn) busy() *extra {
 // tidy drops an extra that holds nothing. c.mu is held.
 func (c *conn) tidy() {
 	m := c.more
-	if m == nil || !m.idle() || c.has(limited|lasting|publishes) {
+	if m == nil || !m.idle() || c.has(limited|lasting|publishes|aliased) {
 		return
 	}
 	c.more = nil

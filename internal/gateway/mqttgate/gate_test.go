@@ -30,16 +30,17 @@ func mount(t testing.TB, s *gatetest.Server) { mountWith(t, s, func(*mqttgate.Co
 func mountWith(t testing.TB, s *gatetest.Server, set func(*mqttgate.Config)) {
 	t.Helper()
 	cfg := mqttgate.Config{
-		Hub: s.Hub, Access: s.Access, Publisher: s.Publish, Objects: s.Objects, Topics: s.Topics, Requests: s.Asks, ReadDraft: backend.ReadDraft,
+		Hub: s.Hub, Reactor: s.Reactor, Access: s.Access, Publisher: s.Publish, Objects: s.Objects, Topics: s.Topics, Requests: s.Asks, ReadDraft: backend.ReadDraft,
 		Log: s.Log,
 	}
 	set(&cfg)
 	g := mqttgate.New(cfg)
+	s.Mux.Handle("/mqtt", g)
 	ln := s.Listen(t)
 	addrs.Store(s, ln.Addr().String())
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = g.Serve(ctx, s.Reactor, ln, nil, reactor.Limits{}) })
+	serving.Go(func() { _ = g.Serve(ctx, ln, nil, reactor.Limits{}) })
 	t.Cleanup(func() {
 		stop()
 		serving.Wait()
@@ -101,6 +102,12 @@ func TestGateway311(t *testing.T) {
 	g := gate5()
 	g.Dial, g.Lacks, g.Mute = dial(wire.V311), lacks311(), true
 	gatetest.Run(t, g)
+}
+
+func TestGatewayOverWebSocket(t *testing.T) {
+	g := gate5()
+	g.Dial = dialBy(wire.V5, func(t testing.TB, s *gatetest.Server) *raw { return dialSocket(t, s, wire.V5) })
+	gatetest.RunCarried(t, g)
 }
 
 func TestGatewayOnPortableDriver(t *testing.T) {

@@ -83,7 +83,7 @@ func (c *conn) settled(j *job) {
 	}
 	if c.has(congested) && w.count <= maxWaiting/2 && w.bytes <= maxWaitingBytes/2 && w.acks <= maxInFlight/2 {
 		c.unset(congested)
-		c.out.Resume()
+		c.readOn()
 	}
 	c.tidy()
 }

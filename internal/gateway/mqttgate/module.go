@@ -19,23 +19,26 @@ type settings struct {
 // closing limits how long the gateway's last publishes may take when the server stops.
 const closing = 5 * time.Second
 
-// Module serves MQTT at the address in the setting mqtt_addr.
+// Module serves MQTT at the address in the setting mqtt_addr, and over WebSocket on the HTTP listener.
 func Module() module.Module {
 	var s settings
 	return module.Module{Name: "mqtt", Settings: &s, Start: func(_ context.Context, h *module.Host) error {
 		g := New(Config{
-			Hub: h.Hub, Access: h.Access, Publisher: h.Publisher, Objects: h.Objects, Topics: h.Topics, Requests: h.Requests, ReadDraft: h.ReadDraft,
-			PublishLimit: h.Publishes.Take, Now: h.Now, QoS2: s.QoS2, Several: h.Own != nil, Log: h.Log,
+			Hub: h.Hub, Reactor: h.Reactor, Access: h.Access, Publisher: h.Publisher, Objects: h.Objects, Topics: h.Topics, Requests: h.Requests, ReadDraft: h.ReadDraft,
+			PublishLimit: h.Publishes.Take, Now: h.Now, Version: h.Version, QoS2: s.QoS2, Several: h.Own != nil, Log: h.Log,
 		})
 		h.Close("MQTT", closing, g.Close)
 		if err := h.Metrics(g); err != nil {
+			return err
+		}
+		if err := h.Mount("/mqtt", g); err != nil {
 			return err
 		}
 		return h.Listen(listen.Listener{Key: "mqtt_addr", Protocols: []string{"mqtt"}, Serve: func(ln net.Listener, conf *tls.Config) (listen.Service, error) {
 			lim := reactor.Limits{Admit: h.Gate.Admit, NoFiles: h.Gate.NoFiles}
 			return listen.Service{
 				Name:     "MQTT clients",
-				Run:      func(ctx context.Context) error { return g.Serve(ctx, h.Reactor, ln, conf, lim) },
+				Run:      func(ctx context.Context) error { return g.Serve(ctx, ln, conf, lim) },
 				Shutdown: func(context.Context) error { return nil }, // sessions get their goodbye from the hub
 			}, nil
 		}})

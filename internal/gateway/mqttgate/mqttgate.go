@@ -16,6 +16,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/engine/reactor"
+	"godwit.dev/godwit/internal/gateway"
 	"godwit.dev/godwit/internal/messaging/pubsub"
 	"godwit.dev/godwit/internal/messaging/request"
 	"godwit.dev/godwit/internal/notify/delivery"
@@ -37,6 +38,7 @@ const (
 	maxSubscriptions = 512              // filters that a session keeps while its client is away
 	maxAway          = 100_000          // sessions that are kept for clients who are away
 	maxAsking        = 1024             // requests of clients under way
+	maxFigures       = 8                // filters of figures that a client follows
 	maxExpirySeconds = 30 * 24 * 3600   // session expiry
 	maxSilence       = 24 * time.Hour   // heartbeat of clients without a keep-alive
 	soon             = time.Millisecond // until Tick, which then runs on the connection's loop
@@ -47,6 +49,7 @@ const (
 
 // Access verifies clients: *access.Registry.
 type Access interface {
+	gateway.Origins
 	Known(c access.Claim) (access.Client, error)
 	Revision() uint64
 }
@@ -54,6 +57,7 @@ type Access interface {
 // Config are the parts and settings of a Gateway.
 type Config struct {
 	Hub       *session.Hub
+	Reactor   *reactor.Reactor
 	Access    Access
 	Publisher *delivery.Service
 	Objects   interface {
@@ -71,7 +75,8 @@ type Config struct {
 	PublishLimit func(key string, n int) (wait time.Duration)
 	Now          func() time.Time // nil: the system's clock
 	QoS2         bool             // clients of MQTT 5 may publish at QoS 2, as those of 3.1.1 may in any case
-	Several      bool             // there are other nodes, to which clients of this one can go
+	Version      string
+	Several      bool // there are other nodes, to which clients of this one can go
 	Log          *slog.Logger
 }
 
@@ -83,6 +88,9 @@ type Gateway struct {
 	kept   keptSessions
 	counts counts
 	asking atomic.Int64
+	begun  time.Time
+
+	watchers watchers
 
 	mu      sync.Mutex
 	lanes   map[string]*lane // by app
@@ -97,6 +105,7 @@ func New(cfg Config) *Gateway {
 		cfg.Now = time.Now
 	}
 	g := &Gateway{cfg: cfg, lanes: make(map[string]*lane)}
+	g.begun, g.watchers.g = cfg.Now(), g
 	g.kept = keptSessions{g: g, all: make(map[sessionName]*keptSession), most: maxAway}
 	g.inputs.New = func() any { return new(input) }
 	g.heads.New = func() any { b := make([]byte, 0, 256); return &b }
@@ -106,8 +115,8 @@ func New(cfg Config) *Gateway {
 }
 
 // Serve accepts connections until ctx ends.
-func (g *Gateway) Serve(ctx context.Context, r *reactor.Reactor, ln net.Listener, conf *tls.Config, lim reactor.Limits) error {
-	return r.Serve(ctx, ln, conf, lim, func(rc *reactor.Conn) (reactor.Handler, error) { return g.open(rc), nil }) //nolint:wrapcheck // says what it served
+func (g *Gateway) Serve(ctx context.Context, ln net.Listener, conf *tls.Config, lim reactor.Limits) error {
+	return g.cfg.Reactor.Serve(ctx, ln, conf, lim, func(rc *reactor.Conn) (reactor.Handler, error) { return g.open(rc), nil }) //nolint:wrapcheck // says what it served
 }
 
 // open makes the handler of a connection.

@@ -85,12 +85,19 @@ func (p *peer) want(t wire.Type) wire.Packet {
 // message reads the next packet and checks that it is this message.
 func (p *peer) message(topic, payload string) *wire.Publish {
 	p.t.Helper()
+	m := p.anyMessage()
+	if string(m.Topic) != topic || payload != "" && string(m.Payload) != payload {
+		p.t.Fatalf("got %s %s, want %s %s", m.Topic, m.Payload, topic, payload)
+	}
+	return m
+}
+
+// anyMessage reads the next packet, which must be a message.
+func (p *peer) anyMessage() *wire.Publish {
+	p.t.Helper()
 	var m wire.Publish
 	if err := m.Decode(p.v, p.want(wire.PUBLISH)); err != nil {
 		p.t.Fatal(err)
-	}
-	if string(m.Topic) != topic || payload != "" && string(m.Payload) != payload {
-		p.t.Fatalf("got %s %s, want %s %s", m.Topic, m.Payload, topic, payload)
 	}
 	return &m
 }

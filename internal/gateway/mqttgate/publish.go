@@ -165,7 +165,7 @@ func (c *conn) released(p wire.Packet, in *input) error {
 	if c.release(a.ID) {
 		reason = wire.Success
 	}
-	c.out.Write(wire.AppendAck(nil, c.version(), wire.PUBCOMP, a.ID, reason, nil), nil)
+	c.write(wire.AppendAck(nil, c.version(), wire.PUBCOMP, a.ID, reason, nil), nil)
 	return nil
 }
 
@@ -212,7 +212,7 @@ func (c *conn) reply(j *job, reason wire.Reason, why string) {
 	if reason.Failed() {
 		props = c.explain(why, nil)
 	}
-	c.out.Write(wire.AppendAck(nil, c.version(), t, j.packet, reason, props), nil)
+	c.write(wire.AppendAck(nil, c.version(), t, j.packet, reason, props), nil)
 }
 
 // replied handles an answer to a request or a notification: a message to the response topic that came with it.

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"slices"
 	"strconv"
 	"time"
 
@@ -47,7 +46,7 @@ func (c *conn) asked(q question) bool {
 		p = wire.AppendUser(p, "header", q.headers[i]+": "+q.headers[i+1])
 	}
 	h.Properties = p
-	return c.publishTwo(&h, nil, slices.Clone(q.Data))
+	return c.publish(&h, q.Data)
 }
 
 // question makes the work of a request, whose answer goes to its response topic on this connection alone.
@@ -108,7 +107,7 @@ func (l *lane) ask(j *job) {
 		}
 		h.Properties = p
 		if !c.has(ended) {
-			c.publishTwo(&h, nil, a.Data)
+			c.publish(&h, a.Data)
 		}
 	})
 }

@@ -1,7 +1,6 @@
 package mqttgate
 
 import (
-	"slices"
 	"strconv"
 	"time"
 
@@ -55,7 +54,7 @@ func (c *conn) notify(n note) bool {
 		h.Properties = noteProperties(props[:0], &n)
 	}
 	if flags&inboxOnce != 0 {
-		return c.publishTwo(&h, start, n.members)
+		return !c.fits(&h, len(start)+len(n.members)) || c.publishTwo(&h, start, n.members)
 	}
 	h.QoS = 1
 	c.mu.Lock()
@@ -95,7 +94,7 @@ func noteProperties(p []byte, n *note) []byte {
 func (c *conn) tell(m message) bool {
 	switch {
 	case m.gap > 0 && c.has(gaps):
-		return c.publish(&wire.Head{Topic: gapName}, strconv.AppendUint([]byte(`{"gap":`), m.gap, 10), '}')
+		return c.publish(&wire.Head{Topic: gapName}, append(strconv.AppendUint([]byte(`{"gap":`), m.gap, 10), '}'))
 	case m.topic == "":
 		return true
 	}
@@ -104,25 +103,67 @@ func (c *conn) tell(m message) bool {
 	if m.contentType != "" && c.has(five) {
 		h.Properties = wire.AppendText(props[:0], wire.ContentType, m.contentType)
 	}
-	return c.publishTwo(&h, nil, m.payload)
-}
-
-// publish sends a packet with a payload that is made for it.
-func (c *conn) publish(h *wire.Head, payload []byte, more ...byte) bool {
-	return c.publishTwo(h, append(slices.Clip(payload), more...), nil)
-}
-
-// publishTwo sends a packet whose payload begins with start, which is copied, and ends with rest, which is shared. A packet that is larger
-// than the client takes counts as sent (section 3.1.2.11.4).
-func (c *conn) publishTwo(h *wire.Head, start, rest []byte) bool {
-	v := c.version()
-	if h.QoS == 0 && c.has(limited) && uint64(h.Size(v, len(start)+len(rest))) > uint64(c.packetLimit()) {
-		c.gate.counts.large.Add(1)
+	if !c.has(aliased | limited) {
+		return c.publishTwo(&h, nil, m.payload)
+	}
+	if !c.fits(&h, len(m.payload)) {
 		return true
 	}
+	if !c.has(aliased) {
+		return c.publishTwo(&h, nil, m.payload)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock() // an alias is used after the packet that sets it
+	return c.more.alias(&h, func() bool { return c.publishTwo(&h, nil, m.payload) })
+}
+
+// alias has a packet sent with an alias for its topic, if the client has one or can have one more.
+func (m *extra) alias(h *wire.Head, send func() bool) bool {
+	topic := h.Topic
+	n, known := m.given[topic]
+	switch {
+	case known:
+		h.Topic = ""
+	case len(m.given) < int(m.aliasMost):
+		n = uint16(len(m.given) + 1) //nolint:gosec // at most maxAliases
+	default:
+		return send()
+	}
+	h.Properties = wire.AppendNumber(h.Properties, wire.TopicAlias, uint32(n))
+	taken := send()
+	if taken && !known {
+		if m.given == nil {
+			m.given = make(map[string]uint16)
+		}
+		m.given[topic] = n
+	}
+	return taken
+}
+
+// fits reports whether the client takes a packet of this size. One that is larger counts as sent (section 3.1.2.11.4).
+func (c *conn) fits(h *wire.Head, size int) bool {
+	if !c.has(limited) {
+		return true
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if uint64(h.Size(c.version(), size)) <= uint64(c.more.packet) {
+		return true
+	}
+	c.gate.counts.large.Add(1)
+	return false
+}
+
+// publish sends a packet at QoS 0 with a payload that is made for it.
+func (c *conn) publish(h *wire.Head, payload []byte) bool {
+	return !c.fits(h, len(payload)) || c.publishTwo(h, payload, nil)
+}
+
+// publishTwo sends a packet whose payload begins with start, which is copied, and ends with rest, which is shared.
+func (c *conn) publishTwo(h *wire.Head, start, rest []byte) bool {
 	b, _ := c.gate.heads.Get().(*[]byte)
-	*b = append(wire.AppendPublish((*b)[:0], v, h, len(start)+len(rest)), start...)
-	taken := c.out.Write(*b, rest)
+	*b = append(wire.AppendPublish((*b)[:0], c.version(), h, len(start)+len(rest)), start...)
+	taken := c.write(*b, rest)
 	if cap(*b) <= keptHead {
 		c.gate.heads.Put(b)
 	}
@@ -130,12 +171,6 @@ func (c *conn) publishTwo(h *wire.Head, start, rest []byte) bool {
 		c.gate.counts.sent[h.QoS].Add(1)
 	}
 	return taken
-}
-
-func (c *conn) packetLimit() uint32 {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.more.packet
 }
 
 // show sends the state of an object as a retained message.
@@ -157,7 +192,7 @@ func (c *conn) show(s state) bool {
 	}
 	if m.lowQoS(h.Topic) {
 		c.mu.Unlock()
-		taken := c.publishTwo(&h, nil, s.payload)
+		taken := !c.fits(&h, len(s.payload)) || c.publishTwo(&h, nil, s.payload)
 		c.mu.Lock()
 		if taken && s.version > 0 {
 			c.settleLater(flying{group: s.group, object: s.object, version: s.version})

@@ -362,3 +362,45 @@ func TestBadReplyIsToldToBothSides(t *testing.T) {
 		t.Errorf("nobody's answer has status %s", status)
 	}
 }
+
+func TestFiguresOfTheApp(t *testing.T) {
+	s := startWith(t, func(c *mqttgate.Config) { c.Version = "1.2.3" })
+	p := connect(t, s, hi(wire.V5, "ann", ""))
+	p.send(wire.AppendSubscribe(nil, wire.V5, 77, nil, wire.Filter{Name: []byte("$SYS/version")}))
+	p.message("$SYS/version", "1.2.3")
+	p.suback(wire.SUBACK)
+	p.send(wire.AppendSubscribe(nil, wire.V5, 77, nil, wire.Filter{Name: []byte("$SYS/sessions/#")}))
+	got := map[string]string{}
+	for range 2 {
+		m := p.anyMessage()
+		got[string(m.Topic)] = string(m.Payload)
+	}
+	if p.suback(wire.SUBACK); got["$SYS/sessions"] != "1" || got["$SYS/sessions/mqtt"] != "1" {
+		t.Errorf("the figures are %v", got)
+	}
+	p.send(wire.AppendUnsubscribe(nil, wire.V5, 77, "$SYS/version", "$SYS/other"))
+	if got := p.suback(wire.UNSUBACK); got[0] != wire.Success || got[1] != wire.NoSubscription {
+		t.Errorf("unsubscribed with %v", got)
+	}
+	none := connect(t, s, as(hi(wire.V5, "ben", ""), s.TopicsToken(t, "ben", "rides.>")))
+	if got := none.subscribed(0, "$SYS/#"); got[0] != wire.NotAuthorized {
+		t.Errorf("without the right it is answered with %#x", byte(got[0]))
+	}
+}
+
+func TestTopicAliasesTowardsTheClient(t *testing.T) {
+	s := start(t)
+	p := connect(t, s, hi(wire.V5, "ann", ""), wire.AppendNumber(nil, wire.AliasMaximum, 2)...)
+	p.subscribed(0, "a/+")
+	for i, topic := range []string{"a/1", "a/2", "a/3", "a/1", "a/2", "a/3"} {
+		s.Tell(t, strings.ReplaceAll(topic, "/", "."), fmt.Sprint(i))
+		var m wire.Publish
+		if err := m.Decode(wire.V5, p.want(wire.PUBLISH)); err != nil {
+			t.Fatal(err)
+		}
+		alias, want := m.Properties.Number(wire.TopicAlias, 0), uint32(i%3+1)%3
+		if name := string(m.Topic); alias != want || string(m.Payload) != fmt.Sprint(i) || (name == "") != (i > 2 && want > 0) {
+			t.Errorf("%s came as %q with alias %d", topic, name, alias)
+		}
+	}
+}

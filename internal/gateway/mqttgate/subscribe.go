@@ -139,7 +139,7 @@ func (c *conn) answer(a *ask) {
 	if a.digest != "" {
 		user = wire.AppendUser(user, "digest", a.digest)
 	}
-	c.out.Write(wire.AppendSuback(nil, c.version(), a.of, a.packet, a.reasons, c.explain(a.why, user)), nil)
+	c.write(wire.AppendSuback(nil, c.version(), a.of, a.packet, a.reasons, c.explain(a.why, user)), nil)
 }
 
 // registered handles the session's news that registrations are stored.
@@ -255,6 +255,8 @@ func (c *conn) grant(s *subscription, in *input) (reason wire.Reason, why string
 		return c.follow(frame.KindServe, rest, queue, in)
 	case toTopics:
 		return c.follow(frame.KindSubscribe, inner, queue, in)
+	case toFigures:
+		return c.followFigures(inner)
 	case toMailbox:
 		return wire.NotAuthorized, "a mailbox is read by its recipient, who subscribes to " + inboxName
 	default:
@@ -398,6 +400,11 @@ func (c *conn) drop(filter string, in *input) wire.Reason {
 		flag = gaps
 	case toRequests:
 		flag = requests
+	case toFigures:
+		if !c.gate.watchers.leave(c, inner) {
+			return wire.NoSubscription
+		}
+		return wire.Success
 	case toWorkers:
 		inner, kind = rest, frame.KindUnserve
 	case toTopics:

@@ -5,7 +5,6 @@ package wsgate
 import (
 	"log/slog"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -86,49 +85,14 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // check refuses requests that cannot become a session.
 func (g *Gateway) check(w http.ResponseWriter, r *http.Request) error {
-	h := r.Header
-	switch origin := h.Get("Origin"); {
-	case r.Method != http.MethodGet:
-		w.Header().Set("Allow", http.MethodGet)
-		return problem.MethodNotAllowed.With("this path takes GET")
-	case r.ProtoMajor != 1:
-		return problem.HTTPVersion.With("WebSocket needs HTTP/1.1")
-	case !hasToken(h["Upgrade"], "websocket"), !hasToken(h["Connection"], "upgrade"):
-		w.Header().Set("Upgrade", "websocket")
-		w.Header().Set("Connection", "Upgrade")
-		if h.Get("Sec-Websocket-Key") != "" {
-			return problem.UpgradeRequired.With(proxyDrops)
-		}
-		return problem.UpgradeRequired.With("this path speaks WebSocket; GET /v1/stream serves events over plain HTTP")
-	case !r.ProtoAtLeast(1, 1):
-		return problem.HTTPVersion.With("WebSocket needs HTTP/1.1; nginx speaks 1.0 to its upstreams without proxy_http_version 1.1")
-	case h.Get("Sec-Websocket-Version") != "13":
-		w.Header().Set("Sec-WebSocket-Version", "13")
-		return problem.UpgradeRequired.With("Sec-WebSocket-Version must be 13")
-	case origin != "" && !g.cfg.Origins.Origin(r.URL.Query().Get("app"), origin, r.Host):
-		return gateway.BadOrigin()
+	if err := gateway.CheckUpgrade(w, r, g.cfg.Origins); err != nil {
+		return err
 	}
-	if offered := h["Sec-Websocket-Protocol"]; len(offered) > 0 && !hasToken(offered, ProtocolJSON) && !hasToken(offered, ProtocolProto) {
+	if offered := r.Header["Sec-Websocket-Protocol"]; len(offered) > 0 && !gateway.HasToken(offered, ProtocolJSON) && !gateway.HasToken(offered, ProtocolProto) {
 		return problem.Subprotocol.With("offer " + ProtocolJSON + " or " + ProtocolProto + ", or none")
 	}
 	claim := gateway.Peer(r).Claim
 	return gateway.Check(&frame.Hello{App: claim.App, Token: claim.Token, Recipient: claim.Recipient, Group: claim.Group, Device: claim.Device})
 }
 
-// proxyDrops explains why a client's WebSocket request fails: the client sent these headers, and they did not arrive.
-const proxyDrops = "a proxy on the way does not pass the headers Upgrade and Connection; for nginx: proxy_http_version 1.1; " +
-	"proxy_set_header Upgrade $http_upgrade; proxy_set_header Connection upgrade"
-
 func known(protocol string) bool { return protocol == ProtocolJSON || protocol == ProtocolProto }
-
-// hasToken searches for a token in a header of comma-separated lists.
-func hasToken(values []string, token string) bool {
-	for _, v := range values {
-		for t := range strings.SplitSeq(v, ",") {
-			if strings.EqualFold(strings.TrimSpace(t), token) {
-				return true
-			}
-		}
-	}
-	return false
-}
