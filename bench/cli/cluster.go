@@ -76,8 +76,8 @@ func pairsFlag(cmd *cobra.Command, pairs *int, of string) {
 
 var errPairs = command.Usagef("--pairs must be at least 1")
 
-func checkPairs(l *scenario.Load, pairs int) error {
-	if err := checkLoad(l); err != nil {
+func (b *bench) checkPairs(l *scenario.Load, pairs int) error {
+	if err := b.checkLoad(l); err != nil {
 		return err
 	}
 	if pairs < 1 {
@@ -93,7 +93,7 @@ func (b *bench) clusterRouteCommand(how *string) *cobra.Command {
 		Short: "Latency from one node to a client of another, beside that on one node",
 		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkPairs(&s.Load, s.Pairs); err != nil {
+			if err := b.checkPairs(&s.Load, s.Pairs); err != nil {
 				return err
 			}
 			return b.measure(cmd, b.onPostgres(*how, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
@@ -116,7 +116,7 @@ func (b *bench) clusterNodesCommand(how *string) *cobra.Command {
 		Short: "What two nodes publish to the same recipients, beside what one does",
 		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkPairs(&s.Load, s.Pairs); err != nil {
+			if err := b.checkPairs(&s.Load, s.Pairs); err != nil {
 				return err
 			}
 			return b.measure(cmd, b.onPostgres(*how, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
@@ -138,7 +138,7 @@ func (b *bench) clusterIdleCommand(how *string) *cobra.Command {
 		Short: "Sessions on one node that do nothing: what they cost more than on a single server, and the other nodes and PostgreSQL",
 		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkTransports("transport", s.Transport); err != nil {
+			if err := b.checkTransports("transport", s.Transport); err != nil {
 				return err
 			}
 			if s.Sessions < 1 || s.Nodes < 2 || s.Settle <= 0 || s.Watch <= 0 {
@@ -151,7 +151,7 @@ func (b *bench) clusterIdleCommand(how *string) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.Transport, "transport", loadgen.WebSocketJSON, "ws-json, ws-proto, grpc or sse")
+	f.StringVar(&s.Transport, "transport", loadgen.WebSocketJSON, "ws-json, ws-proto, grpc, sse or mqtt")
 	f.IntVar(&s.Sessions, "sessions", 15_000, "sessions to open, all on one node; each is a file of its process")
 	f.IntVar(&s.Nodes, "nodes", 3, "nodes of the cluster")
 	f.DurationVar(&s.Settle, "settle", 30*time.Second, "how long memory may settle, before the sessions are opened and with them")
@@ -167,7 +167,7 @@ func (b *bench) clusterHorizonCommand(how *string) *cobra.Command {
 		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s.Batch, s.For = 1, s.Before+s.Hold+s.After
-			if err := checkLoad(&s.Load); err != nil {
+			if err := b.checkLoad(&s.Load); err != nil {
 				return err
 			}
 			if s.Rate <= 0 || s.Before <= 0 || s.Hold <= 0 || s.After <= 0 {
@@ -183,7 +183,7 @@ func (b *bench) clusterHorizonCommand(how *string) *cobra.Command {
 	f.IntVar(&s.Clients, "clients", 1000, "subscribers, one connection and recipient each")
 	f.IntVar(&s.Publishers, "publishers", 64, "connections that publish, one request at a time on each")
 	f.IntVar(&s.Size, "size", 200, "bytes of data in each notification")
-	f.StringVar(&s.Transport, "transport", loadgen.WebSocketJSON, "how subscribers connect: ws-json, ws-proto, grpc or sse")
+	f.StringVar(&s.Transport, "transport", loadgen.WebSocketJSON, "how subscribers connect: ws-json, ws-proto, grpc, sse or mqtt")
 	f.Float64Var(&s.Rate, "rate", 1000, "notifications a second")
 	f.DurationVar(&s.Before, "before", 3*time.Minute, "how long the load runs before the transaction begins")
 	f.DurationVar(&s.Hold, "hold", 5*time.Minute, "how long the transaction is open")

@@ -14,10 +14,17 @@ import (
 	"godwit.dev/godwit/internal/server/cli/command"
 )
 
-var transports = []string{loadgen.WebSocketJSON, loadgen.WebSocketProto, loadgen.GRPC, loadgen.SSE}
+var transports = []string{loadgen.WebSocketJSON, loadgen.WebSocketProto, loadgen.GRPC, loadgen.SSE, loadgen.MQTT}
 
-func checkTransports(flag string, names ...string) error {
+// checkTransports checks the names of transports. Servers that are started for the measurement get a listener for MQTT if it is among them.
+func (b *bench) checkTransports(flag string, names ...string) error {
 	for _, n := range names {
+		if n == loadgen.MQTT && b.url != "" {
+			return command.Usagef("--%s mqtt is for servers that are started for the measurement", flag)
+		}
+		if n == loadgen.MQTT {
+			b.serverArgs = append(b.serverArgs, "--mqtt-addr", "127.0.0.1:0")
+		}
 		if !slices.Contains(transports, n) {
 			return command.Usagef("--%s must be one of %s", flag, strings.Join(transports, ", "))
 		}
@@ -32,7 +39,7 @@ func (b *bench) idleCommand() *cobra.Command {
 		Short: "Sessions that do nothing: memory and CPU time each",
 		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkTransports("transports", s.Transports...); err != nil {
+			if err := b.checkTransports("transports", s.Transports...); err != nil {
 				return err
 			}
 			if len(s.Sessions) == 0 || slices.Min(s.Sessions) < 1 || s.Limit < 0 {
@@ -60,7 +67,7 @@ func (b *bench) acceptCommand() *cobra.Command {
 		Short: "How fast sessions open",
 		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkTransports("transport", a.Transport); err != nil {
+			if err := b.checkTransports("transport", a.Transport); err != nil {
 				return err
 			}
 			if a.Clients < 1 || a.Concurrency < 1 {
@@ -73,7 +80,7 @@ func (b *bench) acceptCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&a.Transport, "transport", loadgen.WebSocketJSON, "ws-json, ws-proto, grpc or sse")
+	f.StringVar(&a.Transport, "transport", loadgen.WebSocketJSON, "ws-json, ws-proto, grpc, sse or mqtt")
 	f.IntVar(&a.Clients, "clients", 15_000, "sessions to open")
 	f.IntVar(&a.Concurrency, "concurrency", 256, "connections being opened at a time by each worker")
 	return cmd
@@ -86,7 +93,7 @@ func (b *bench) stormCommand() *cobra.Command {
 		Short: "All clients are cut and reconnect at once, with notifications waiting",
 		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkTransports("transport", s.Transport); err != nil {
+			if err := b.checkTransports("transport", s.Transport); err != nil {
 				return err
 			}
 			if s.Clients < 1 || s.Pending < 1 {
@@ -99,7 +106,7 @@ func (b *bench) stormCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&s.Transport, "transport", loadgen.WebSocketJSON, "ws-json, ws-proto, grpc or sse")
+	f.StringVar(&s.Transport, "transport", loadgen.WebSocketJSON, "ws-json, ws-proto, grpc, sse or mqtt")
 	f.IntVar(&s.Clients, "clients", 15_000, "clients that reconnect")
 	f.IntVar(&s.Pending, "pending", 2, "notifications that wait for each")
 	f.IntVar(&s.Size, "size", 200, "bytes of data in each notification")

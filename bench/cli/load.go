@@ -18,7 +18,7 @@ func loadFlags(f *pflag.FlagSet, l *scenario.Load) {
 	f.IntVar(&l.Clients, "clients", 1000, "subscribers, one connection and recipient each")
 	f.IntVar(&l.Publishers, "publishers", 64, "connections that publish, one request at a time on each")
 	f.IntVar(&l.Size, "size", 200, "bytes of data in each notification")
-	f.StringVar(&l.Transport, "transport", loadgen.WebSocketJSON, "how subscribers connect: ws-json, ws-proto, grpc or sse")
+	f.StringVar(&l.Transport, "transport", loadgen.WebSocketJSON, "how subscribers connect: ws-json, ws-proto, grpc, sse or mqtt")
 	f.StringVar(&l.Via, "publish", "", "how to publish: http, grpc or batch (default: grpc for gRPC subscribers, else http)")
 	f.IntVar(&l.Batch, "batch", 100, "notifications in each request of --publish batch")
 	f.IntVar(&l.Prefill, "prefill", 0, "notifications to store, deliver and settle beforehand, so that the store is not empty")
@@ -28,8 +28,8 @@ func loadFlags(f *pflag.FlagSet, l *scenario.Load) {
 	f.DurationVar(&l.For, "for", 10*time.Second, "how long to measure")
 }
 
-func checkLoad(l *scenario.Load) error {
-	if err := checkTransports("transport", l.Transport); err != nil {
+func (b *bench) checkLoad(l *scenario.Load) error {
+	if err := b.checkTransports("transport", l.Transport); err != nil {
 		return err
 	}
 	switch l.Via {
@@ -57,7 +57,7 @@ func (b *bench) unicastCommand() *cobra.Command {
 		Short: "One recipient a publish: throughput and latency",
 		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkLoad(&l); err != nil {
+			if err := b.checkLoad(&l); err != nil {
 				return err
 			}
 			if stubs < 0 || stubs > 0 && b.url != "" {
@@ -91,7 +91,7 @@ func (b *bench) fanoutCommand() *cobra.Command {
 		Short: "Each message to all recipients: CPU time a delivery",
 		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkLoad(&l); err != nil {
+			if err := b.checkLoad(&l); err != nil {
 				return err
 			}
 			if l.Via == loadgen.ViaBatch {
@@ -128,7 +128,7 @@ func (b *bench) topicsCommand() *cobra.Command {
 		Short: "Each message to all who subscribe to a topic, at most once: CPU time a delivery",
 		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkLoad(&l); err != nil {
+			if err := b.checkLoad(&l); err != nil {
 				return err
 			}
 			if l.Transport != loadgen.WebSocketJSON || l.Via != "" && l.Via != loadgen.ViaHTTP || l.Prefill > 0 {
@@ -154,7 +154,7 @@ func (b *bench) topicsSlowCommand() *cobra.Command {
 		Short: "Topics as fast as they go to subscribers that do not read: what the mailbox feels",
 		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkLoad(&s.Load); err != nil {
+			if err := b.checkLoad(&s.Load); err != nil {
 				return err
 			}
 			if b.url != "" {
@@ -186,7 +186,7 @@ func (b *bench) slowCommand() *cobra.Command {
 		Short: "Some clients never read: what the others feel",
 		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkLoad(&s.Load); err != nil {
+			if err := b.checkLoad(&s.Load); err != nil {
 				return err
 			}
 			if s.Every < 2 || s.Pairs < 1 {
@@ -214,7 +214,7 @@ func (b *bench) slaCommand() *cobra.Command {
 		Short: "100,000 connections on several servers, 1,000 publishes/s of 4 KB",
 		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkLoad(&l); err != nil {
+			if err := b.checkLoad(&l); err != nil {
 				return err
 			}
 			if l.Servers < 1 {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 )
 
-// MQTT is the transport MQTT 3.1.1 at QoS 1, both to subscribe and to publish, for servers that Godwit is compared with. A recipient is a
-// topic; messages for all recipients go to a separate topic.
+// MQTT is the transport MQTT 3.1.1 at QoS 1: to Godwit's inbox, or both to subscribe and to publish, for servers that Godwit is compared with.
+// There a recipient is a topic; messages for all recipients go to a separate topic.
 const MQTT = "mqtt"
 
 // topicAll is the topic of messages to all subscribers.
@@ -136,6 +136,36 @@ func (w *mqttWire) ack(dst []byte, ids [][]byte) []byte {
 		dst = appendMQTT(dst, mqttPubAck, id)
 	}
 	return dst
+}
+
+// inboxWire subscribes to the mailbox of a recipient of Godwit's.
+type inboxWire struct {
+	mqttWire
+	user string
+}
+
+func newInboxWire(app, recipient string) *inboxWire {
+	return &inboxWire{user: app + "/" + recipient}
+}
+
+const mqttUserFlag = 0x80
+
+func (w *inboxWire) begin() []byte {
+	body := appendMQTTString(nil, "MQTT")
+	body = append(body, 4, 2|mqttUserFlag, 0, 0) // version 3.1.1, clean session, no keep-alive
+	hello := appendMQTT(nil, mqttConnect, appendMQTTString(appendMQTTString(body, ""), w.user))
+	return appendMQTT(hello, mqttSubscribe, append(appendMQTTString([]byte{0, mqttPacketID}, "inbox"), 1))
+}
+
+// read implements wire. A notification is acknowledged by the id of its packet.
+func (w *inboxWire) read(body []byte) (arrival, error) {
+	a, err := w.mqttWire.read(body)
+	if err != nil || a.kind != notification {
+		return a, err
+	}
+	n, err := readNotificationJSON(body[2+int(binary.BigEndian.Uint16(body))+len(a.id):])
+	n.id = a.id
+	return n, err
 }
 
 // mqttContent returns a PUBLISH packet to one recipient, or to all.

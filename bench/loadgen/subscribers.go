@@ -222,6 +222,9 @@ func (s *Subscribers) newWire(target, num int) wire {
 	case SSE:
 		return newSSEWire(t, s.cfg.App, name, s.posts[target].ack)
 	case MQTT:
+		if t.MQTT != "" {
+			return newInboxWire(s.cfg.App, name)
+		}
 		return newMQTTWire(name)
 	case NATS:
 		return newNATSWire(name)

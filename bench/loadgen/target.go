@@ -9,6 +9,7 @@ import (
 type Target struct {
 	HTTP string `json:"http"` // host:port for HTTP; for another program, the address it listens on
 	GRPC string `json:"grpc"`
+	MQTT string `json:"mqtt,omitempty"` // of Godwit; another broker listens at HTTP
 	TLS  bool   `json:"tls"`
 	Key  string `json:"key"` // API key for publishing
 }
@@ -16,6 +17,9 @@ type Target struct {
 func (t Target) addr(transport string) string {
 	if transport == GRPC || transport == Nammayatri {
 		return t.GRPC
+	}
+	if transport == MQTT && t.MQTT != "" {
+		return t.MQTT
 	}
 	return t.HTTP
 }

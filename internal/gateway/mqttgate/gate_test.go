@@ -2,6 +2,7 @@ package mqttgate_test
 
 import (
 	"context"
+	"crypto/tls"
 	"sync"
 	"testing"
 
@@ -27,7 +28,9 @@ func addrOf(s *gatetest.Server) string {
 
 func mount(t testing.TB, s *gatetest.Server) { mountWith(t, s, func(*mqttgate.Config) {}) }
 
-func mountWith(t testing.TB, s *gatetest.Server, set func(*mqttgate.Config)) {
+func mountWith(t testing.TB, s *gatetest.Server, set func(*mqttgate.Config)) { mountOn(t, s, nil, set) }
+
+func mountOn(t testing.TB, s *gatetest.Server, conf *tls.Config, set func(*mqttgate.Config)) {
 	t.Helper()
 	cfg := mqttgate.Config{
 		Hub: s.Hub, Reactor: s.Reactor, Access: s.Access, Publisher: s.Publish, Objects: s.Objects, Topics: s.Topics, Requests: s.Asks, ReadDraft: backend.ReadDraft,
@@ -40,7 +43,7 @@ func mountWith(t testing.TB, s *gatetest.Server, set func(*mqttgate.Config)) {
 	addrs.Store(s, ln.Addr().String())
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	var serving sync.WaitGroup
-	serving.Go(func() { _ = g.Serve(ctx, ln, nil, reactor.Limits{}) })
+	serving.Go(func() { _ = g.Serve(ctx, ln, conf, reactor.Limits{}) })
 	t.Cleanup(func() {
 		stop()
 		serving.Wait()

@@ -44,7 +44,7 @@ func (o Over) Named() bool { return o.Gateway > MaxGateway }
 
 // Stores keep a listed gateway as its index in this list: never reorder it. They keep other gateways by name, with the last index, which
 // takes a few bytes more.
-var gateways = [...]string{"", "ws", "grpc", "sse", "poll", "", "", "another gateway"}
+var gateways = [...]string{"", "ws", "grpc", "sse", "poll", "mqtt", "", "another gateway"}
 
 // MaxGateway is the highest number of a gateway that stores keep.
 const MaxGateway = uint8(len(gateways) - 1)

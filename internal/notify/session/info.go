@@ -76,6 +76,7 @@ func (h *Hub) Counts() (delivered, redelivered, acked uint64) {
 
 var (
 	descLive        = prometheus.NewDesc("godwit_sessions", "Live sessions on this node.", nil, nil)
+	descGateways    = prometheus.NewDesc("godwit_sessions_by_gateway", "Live sessions on this node by the gateway of their protocol.", []string{"gateway"}, nil)
 	descDelivered   = prometheus.NewDesc("godwit_deliveries_total", "Notifications written to sessions since start, redeliveries included.", nil, nil)
 	descRedelivered = prometheus.NewDesc("godwit_redeliveries_total", "Notifications written again for want of an acknowledgement since start.", nil, nil)
 	descAcked       = prometheus.NewDesc("godwit_acks_total", "Acknowledgements received from sessions since start.", nil, nil)
@@ -85,7 +86,7 @@ var (
 
 // Describe implements prometheus.Collector.
 func (h *Hub) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descLive, descDelivered, descRedelivered, descAcked, descNacked, descGoodbyes} {
+	for _, d := range []*prometheus.Desc{descLive, descGateways, descDelivered, descRedelivered, descAcked, descNacked, descGoodbyes} {
 		ch <- d
 	}
 	h.counts.took.delivered.Describe(ch)
@@ -98,6 +99,9 @@ func (h *Hub) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(v), labels...)
 	}
 	ch <- prometheus.MustNewConstMetric(descLive, prometheus.GaugeValue, float64(h.Live()))
+	for name, n := range h.byGateway(func(*Session) bool { return true }) {
+		ch <- prometheus.MustNewConstMetric(descGateways, prometheus.GaugeValue, float64(n), name)
+	}
 	counter(descDelivered, h.counts.delivered.Load())
 	counter(descRedelivered, h.counts.redelivered.Load())
 	counter(descAcked, h.counts.acked.Load())
@@ -113,12 +117,16 @@ func (h *Hub) Collect(ch chan<- prometheus.Metric) {
 
 // ByGateway counts an app's sessions on this node by the gateway they came through.
 func (h *Hub) ByGateway(app string) map[string]int {
+	return h.byGateway(func(s *Session) bool { return s.app == app })
+}
+
+func (h *Hub) byGateway(counted func(*Session) bool) map[string]int {
 	counts := make(map[string]int)
 	var some []*Session
 	for i := range h.reg.shards {
 		some = h.reg.shards[i].sessions(some[:0])
 		for _, s := range some {
-			if s.app == app {
+			if counted(s) {
 				counts[s.t.Name()]++
 			}
 		}

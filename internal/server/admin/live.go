@@ -60,7 +60,7 @@ type throughGateway struct {
 }
 
 // gateways holds the gateways of sessions, in words.
-var gateways = map[string]string{"ws": "WebSocket", "grpc": "gRPC", "sse": "server-sent events", "poll": "long-poll", "nats": "NATS"}
+var gateways = map[string]string{"ws": "WebSocket", "grpc": "gRPC", "sse": "server-sent events", "poll": "long-poll", "mqtt": "MQTT", "nats": "NATS"}
 
 func (a *admin) showGateway(v *visit) error {
 	live, now := a.Watch.Live(v.person.App), a.Watch.Now()
