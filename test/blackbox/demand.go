@@ -58,8 +58,9 @@ func (s *Server) CreateApp(t testing.TB, name string) (key string) {
 		t.Fatalf("create app: %v\n%s", err, out)
 	}
 	var created struct{ Key string }
-	// Beside the key the output may mention that a data folder was created.
-	if err := json.NewDecoder(strings.NewReader(out)).Decode(&created); err != nil || created.Key == "" {
+	// Before and after the key the output may mention that a data folder was created.
+	said := out[max(strings.Index(out, "{"), 0):]
+	if err := json.NewDecoder(strings.NewReader(said)).Decode(&created); err != nil || created.Key == "" {
 		t.Fatalf("app create printed %q: %v", out, err)
 	}
 	return created.Key
