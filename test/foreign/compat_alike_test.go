@@ -3,6 +3,7 @@ package foreign
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -186,15 +187,26 @@ var alike = map[string]func(*world){
 		client := uuid()
 		key := redispub.Key(client, shards)
 		a := w.online(client)
-		w.publish(client, entry("before"))
+		ids := w.publish(client, entry("before"))
 		a.until("before")
 		w.do(key, "DEL", key)
-		w.publish(client, entry("after"))
+		w.appendTo(client, laterID(w.T, ids[0]), entry("after").Fields()) // within one millisecond Redis would give the first id again
 		a.until("after")
 		a.ack("after", "before")
 		w.left(client, 0)
 	},
 	"grpcio is served as grpc-go is": func(w *world) { pythonClient(w) },
+}
+
+// laterID returns the first id of the millisecond after that of an id.
+func laterID(t *testing.T, id string) string {
+	t.Helper()
+	ms, _, _ := strings.Cut(id, "-")
+	n, err := strconv.ParseInt(ms, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strconv.FormatInt(n+1, 10) + "-0"
 }
 
 func runAll(t *testing.T, w *world, tests map[string]func(*world)) {
