@@ -111,6 +111,10 @@ dist-%:
 			nfpm package --config deploy/nfpm.yaml --packager deb --target $(DIST)/ | grep -v '^using'; \
 	fi
 
+.PHONY: site
+site: ## make the documentation as static files in dist/site
+	@rm -rf $(DIST)/site && $(GO) run ./tools/site -o $(DIST)/site
+
 .PHONY: plugin
 plugin: ## make the zip of the plug-in for WordPress
 	@mkdir -p $(DIST)

@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/server/app"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/server/module"
+	"godwit.dev/godwit/internal/server/modules"
 )
 
 // Options configure a server.
@@ -54,7 +55,7 @@ type Server struct {
 
 // Modules are the names of the capabilities that Options can choose, in the order in which they start.
 func Modules() (names []string) {
-	for _, m := range app.Modules() {
+	for _, m := range modules.All() {
 		names = append(names, m.Name)
 	}
 	return names
@@ -62,7 +63,7 @@ func Modules() (names []string) {
 
 // choose returns the modules with these names; nil: all.
 func choose(names []string) (list []module.Module, err error) {
-	all := app.Modules()
+	all := modules.All()
 	if names == nil {
 		return all, nil
 	}

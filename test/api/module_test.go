@@ -33,6 +33,7 @@ import (
 	"godwit.dev/godwit/internal/server/httpapi/call"
 	"godwit.dev/godwit/internal/server/listen"
 	"godwit.dev/godwit/internal/server/module"
+	"godwit.dev/godwit/internal/server/modules"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/testkit/apispec"
@@ -48,7 +49,7 @@ const asServer = "MODULE_TEST_SERVER"
 
 func TestMain(m *testing.M) {
 	if taken := os.Getenv(asServer); taken != "" {
-		os.Exit(command.Main(cli.With(slices.Concat(app.Modules(), []module.Module{notes.Module(), lines.Module()}, thieves(taken))...)))
+		os.Exit(command.Main(cli.With(slices.Concat(modules.All(), []module.Module{notes.Module(), lines.Module()}, thieves(taken))...)))
 	}
 	if address := os.Getenv(workerURL); address != "" {
 		work(address)

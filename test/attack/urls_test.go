@@ -24,10 +24,10 @@ import (
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/sending/channel"
-	"godwit.dev/godwit/internal/server/app"
 	"godwit.dev/godwit/internal/server/app/feeds"
 	"godwit.dev/godwit/internal/server/app/sending"
 	"godwit.dev/godwit/internal/server/config"
+	"godwit.dev/godwit/internal/server/modules"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -170,7 +170,7 @@ func databaseSetting(scheme, kind string) urlSetting {
 // attacked returns urlSettings and, for each further kind of source, a setting for each of its addresses.
 func attacked() map[string]urlSetting {
 	all := maps.Clone(urlSettings)
-	for kind, k := range feeds.SourceKinds(app.Modules()) {
+	for kind, k := range feeds.SourceKinds(modules.All()) {
 		for _, f := range k.Fields() {
 			if name := "source " + f.Name; f.Address && all[name].set == nil {
 				all[name] = sourceSetting("http", kind, func(url string) map[string]any {
@@ -386,21 +386,21 @@ var notDialled = map[string]string{
 // TestEverySettingWithAURLIsAttacked fails if a setting with a URL is added that no test here sets.
 func TestEverySettingWithAURLIsAttacked(t *testing.T) {
 	var found []string
-	for channel, kind := range sending.Kinds(channel.Options{}, app.Modules()) {
+	for channel, kind := range sending.Kinds(channel.Options{}, modules.All()) {
 		for _, f := range kind.Fields() {
 			if strings.Contains(f.Name, "url") || strings.Contains(f.Help, "http") || strings.Contains(f.Help, "URL") || f.Name == "service_account" {
 				found = append(found, fmt.Sprintf("channel %s %s", channel, f.Name))
 			}
 		}
 	}
-	for _, kind := range feeds.SourceKinds(app.Modules()) {
+	for _, kind := range feeds.SourceKinds(modules.All()) {
 		for _, f := range kind.Fields() {
 			if f.Address {
 				found = append(found, "source "+f.Name)
 			}
 		}
 	}
-	for _, kind := range feeds.SinkKinds(app.Modules()) {
+	for _, kind := range feeds.SinkKinds(modules.All()) {
 		for _, f := range kind.Fields() {
 			if f.Address {
 				found = append(found, "sink "+f.Name)

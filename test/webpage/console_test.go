@@ -65,6 +65,10 @@ func TestTheConsoleShowsHowTheServerIs(t *testing.T) {
 		{"nodes", "/ui/nodes", "#nodes", nil},
 		{"log", "/ui/log", "#log table", nil},
 		{"settings", "/ui/settings", ".settings", nil},
+		{"docs", "/docs", "article h1", nil},
+		{"docs-page", "/docs/reference/frames", "article table", nil},
+		{"docs-entry", "/docs/commands/campaign-create", "main h1 code", nil},
+		{"docs-search", "/docs/search?q=escalate", ".results mark", nil},
 	})
 	s.opens("/ui/topics")
 	s.reads("#topics", "rides.*")

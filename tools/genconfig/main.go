@@ -8,12 +8,13 @@ import (
 
 	"godwit.dev/godwit/internal/server/app"
 	"godwit.dev/godwit/internal/server/config"
+	"godwit.dev/godwit/internal/server/modules"
 )
 
 func main() {
 	out := flag.String("o", "", "file to write; standard output if empty")
 	flag.Parse()
-	if err := write(*out, config.Reference(app.Sections(app.Modules())...)); err != nil {
+	if err := write(*out, config.Reference(app.Sections(modules.All())...)); err != nil {
 		fmt.Fprintln(os.Stderr, "genconfig:", err)
 		os.Exit(1)
 	}

@@ -21,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/server/lifecycle"
 	"godwit.dev/godwit/internal/server/metrics"
 	"godwit.dev/godwit/internal/server/module"
+	"godwit.dev/godwit/internal/server/modules"
 	"godwit.dev/godwit/internal/server/watch"
 )
 
@@ -31,9 +32,11 @@ type Options struct {
 	VFS     string          // SQLite's file system for data that must not be lost; tests inject faults with it
 	LogLost func() uint64   // returns the number of lost log lines; nil: none is ever lost
 	Drain   <-chan struct{} // gets an element when the node must send its sessions away; nil: never
-	Modules []module.Module // nil: Modules()
+	Modules []module.Module // nil: modules.All()
 	// OperatorKey gets the operator key that a first start has made; nil: the data folder alone has it.
 	OperatorKey func(key string)
+	// Commands returns the commands of the program for the documentation; nil: it has none.
+	Commands func() []module.Command
 
 	Embedded bool // a program embeds the server: it serves Handler, and the process belongs to it
 	Process  bool // an embedded server may tune the process as well
@@ -97,7 +100,7 @@ func (a *App) Run(ctx context.Context) error {
 // Start starts a server. When it returns, everything listens. ctx bounds the start alone.
 func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) {
 	if opts.Modules == nil {
-		opts.Modules = Modules()
+		opts.Modules = modules.All()
 	}
 	if err := Admit(opts.Modules); err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ import (
 // ends, sessions get their goodbye, answers under way end, connections drain.
 func (a *App) listen(ctx context.Context, w *web.Web, other *compat.Service) error {
 	list := listen.New(a.steps, a.fail, w.Share(), w.TLS)
-	a.modules = module.NewSet(services(w.Server), a.steps, a.registry, list)
+	a.modules = module.NewSet(services(w.Server, a.opts.Commands), a.steps, a.registry, list)
 	w.Modules = a.modules
 	var all []listen.Listener
 	if other != nil {

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/server/cli/command"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/server/module"
+	"godwit.dev/godwit/internal/server/modules"
 )
 
 // program holds what every command needs.
@@ -42,7 +43,7 @@ type Main = func(ctx context.Context, args []string, stdin io.Reader, stdout, st
 // Run runs the command line args, without the program's name, until it is done or ctx ends, and returns the exit code. Each element of
 // environ is "KEY=VALUE".
 func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer, environ []string) int {
-	return With(app.Modules()...)(ctx, args, stdin, stdout, stderr, environ)
+	return With(modules.All()...)(ctx, args, stdin, stdout, stderr, environ)
 }
 
 // With is Run for a server with these modules.

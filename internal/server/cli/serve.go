@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/server/app/logs"
 	"godwit.dev/godwit/internal/server/cli/command"
 	"godwit.dev/godwit/internal/server/config"
+	"godwit.dev/godwit/internal/server/module"
 )
 
 func (p *program) serveCommand() *cobra.Command {
@@ -41,7 +42,10 @@ precedence. With --dev it serves the app demo whose API key is dev, to this mach
 			told, untold := drainSignal()
 			defer untold()
 			var operator string // that this start has made
-			opts := app.Options{Log: log, LogLost: dropped, Version: command.Version, Drain: told, Modules: p.modules, OperatorKey: func(key string) { operator = key }}
+			opts := app.Options{
+				Log: log, LogLost: dropped, Version: command.Version, Drain: told, Modules: p.modules, OperatorKey: func(key string) { operator = key },
+				Commands: func() []module.Command { return commandsBelow(cmd.Root()) },
+			}
 			err = app.Run(cmd.Context(), c, opts, func(a datadir.Addresses) { p.sayReady(c, a, operator) })
 			if err != nil {
 				return fmt.Errorf("server: %w", err)

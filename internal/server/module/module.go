@@ -70,6 +70,11 @@ type Program interface {
 	Table(headings []string, rows [][]string) error
 }
 
+// Command is a command of the command line, as its help shows it.
+type Command struct {
+	Path, Short, Long, Usage, Examples, Flags string
+}
+
 // Page is a page on the web page, with a link in its header.
 type Page struct {
 	Path, Label string      // below /ui/
@@ -115,6 +120,8 @@ type Services struct {
 	Databases func(module string) *Database
 	// ReadDraft reads the body of a publish.
 	ReadDraft func(body []byte) (*notification.Draft, error)
+	// Commands returns the program's commands. Nil: the program that holds the server has none.
+	Commands func() []Command
 	// ListenAddr is the address to bind for the setting with this key. Empty: off.
 	ListenAddr func(key string) (string, error)
 }

@@ -268,6 +268,9 @@ func Types() []Type {
 // Slug is the type's public name.
 func (t Type) Slug() string { return t.slug }
 
+// Title says in words what is wrong.
+func (t Type) Title() string { return t.title }
+
 // Status is the HTTP status of the type's answers.
 func (t Type) Status() int { return t.status }
 
