@@ -54,6 +54,9 @@ func (r Reason) String() string { return reasonNames[r] }
 // Reasons lists them.
 func Reasons() []Reason { return []Reason{TooFast, TooMany, Full, NoFile, Unspoken} }
 
+// Turns reports whether somebody was turned away: browsers open connections in advance and leave them silent, which hurts nobody.
+func (r Reason) Turns() bool { return r != Unspoken }
+
 // Refused clients get the reason in an answer to their first request. Only a few do at a time, and each address only once in a while: a
 // client that is a little too fast learns when to connect again, and a flood is closed without an answer.
 const (

@@ -159,12 +159,30 @@ func unwritten(r *mailbox.Record, who *recipient.View) string {
 	switch {
 	case r.Attempts > 0:
 		return ": it was " + story(r) + ", and nobody acknowledged it"
+	case len(who.Sessions) > 0:
+		return ": it was never written to a connection" + connected(r, who.Sessions)
 	case who.LastSeen.IsZero():
 		return ": " + r.To + " has never been connected"
 	case who.LastSeen.Before(r.Due()):
 		return ": " + r.To + " was not connected in that time, and is last seen at " + clock(who.LastSeen)
+	case !who.LastSeen.Before(r.SettledAt): // whether there was a connection before, nobody knows any more
+		return ": it was never written to a connection, and had expired before " + r.To + " was last seen at " + clock(who.LastSeen)
 	}
 	return ": it was never written to a connection, although " + r.To + " was there at " + clock(who.LastSeen)
+}
+
+// connected compares the end of a copy that was never written with the oldest connection that its recipient has now.
+func connected(r *mailbox.Record, sessions []session.Info) string {
+	first := sessions[0].ConnectedAt
+	for i := range sessions {
+		if at := sessions[i].ConnectedAt; at.Before(first) {
+			first = at
+		}
+	}
+	if first.Before(r.SettledAt) {
+		return ", although " + r.To + " is connected since " + clock(first)
+	}
+	return ", and had expired before " + r.To + " connected at " + clock(first)
 }
 
 // waits describes what a copy that was never written is waiting for.

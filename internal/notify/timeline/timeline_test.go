@@ -335,3 +335,32 @@ func TestARecipientsTimelineTellsOfEachNotificationByPages(t *testing.T) {
 		t.Errorf("of another app: %v, %d, %v", list, next, err)
 	}
 }
+
+// TestTheSentenceAboutAnExpiredCopyHoldsInEveryOrder tries all orders of a copy's due time and expiry with the times at which its recipient
+// connected and was last seen: the sentence claims nothing that did not happen.
+func TestTheSentenceAboutAnExpiredCopyHoldsInEveryOrder(t *testing.T) {
+	const due, expired = 0, 30
+	for _, c := range []struct {
+		connected, seen int // seconds after the publish; live: the connection is still there
+		live            bool
+		want            string
+	}{
+		{-20, -10, false, "anna was not connected in that time, and is last seen at 2026-03-01 11:59:50 UTC."},
+		{-20, 10, false, "it was never written to a connection, although anna was there at 2026-03-01 12:00:10 UTC."},
+		{10, 20, false, "it was never written to a connection, although anna was there at 2026-03-01 12:00:20 UTC."},
+		{10, 40, false, "it was never written to a connection, and had expired before anna was last seen at 2026-03-01 12:00:40 UTC."},
+		{40, 50, false, "it was never written to a connection, and had expired before anna was last seen at 2026-03-01 12:00:50 UTC."},
+		{-20, 60, true, "it was never written to a connection, although anna is connected since 2026-03-01 11:59:40 UTC."},
+		{10, 60, true, "it was never written to a connection, although anna is connected since 2026-03-01 12:00:10 UTC."},
+		{30, 60, true, "it was never written to a connection, and had expired before anna connected at 2026-03-01 12:00:30 UTC."},
+		{40, 60, true, "it was never written to a connection, and had expired before anna connected at 2026-03-01 12:00:40 UTC."},
+	} {
+		k := known{record: mailbox.Record{Status: notification.Expired, SendAt: after(due), SettledAt: after(expired)}, who: seen(after(c.seen))}
+		if c.live {
+			k.who.Sessions = []session.Info{{Device: "desk", ConnectedAt: after(c.seen)}, {Device: "phone", ConnectedAt: after(c.connected)}}
+		}
+		if got := k.tell(t).Why; got != "It expired at 2026-03-01 12:00:30 UTC: "+c.want {
+			t.Errorf("connected at %d, seen at %d, still there %t: %q", c.connected, c.seen, c.live, got)
+		}
+	}
+}

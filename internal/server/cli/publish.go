@@ -21,7 +21,8 @@ const maxInput = godwit.MaxPublish
 
 type publishFlags struct {
 	id, title, body, category, data, ttl, sendAt, collapse, priority, ack, replyBy, wait string
-	template, locale                                                                     string
+	template, locale, escalate, file                                                     string
+	stdin                                                                                bool
 	variables                                                                            []string
 }
 
@@ -32,10 +33,14 @@ func (p *program) publishCommand() *cobra.Command {
 		SuggestFor: []string{"send", "notify", "push"},
 		Short:      "Publish a notification",
 		Long: `Publish a notification. With "-" after the recipient, or --body -, the body is read from standard input. --data takes
-JSON or text, @FILE reads it from a file. With --wait it returns when the notification was acknowledged; it fails
-if that did not happen in time or the notification ended otherwise.`,
+JSON or text, @FILE reads it from a file; what begins like JSON must be JSON. --escalate names the channels that follow one another until
+somebody acknowledges, each with the time after which it begins. With --file or --stdin the whole notification is read as JSON, as the API
+takes it, and a recipient in the command line replaces its "to". With --wait it returns when the notification was acknowledged; it fails if
+that did not happen in time or the notification ended otherwise.`,
 		Example: `  godwit publish driver-42 --title "New ride" --body "2.1 km away" --ttl 30s --wait 10s
   godwit publish ann --template welcome --var plan=pro --locale de
+  godwit publish driver-42 --title "New ride" --escalate live,fcm:5s,telegram:30s
+  godwit publish driver-42 --file ride.json
   uptime | godwit publish ops --title "Server" -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 && args[1] == "-" {
@@ -45,18 +50,25 @@ if that did not happen in time or the notification ended otherwise.`,
 				f.body = "-"
 				args = args[:1]
 			}
+			if f.whole() && len(args) == 0 {
+				return nil
+			}
 			return exactly("recipient")(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			pub, err := p.publication(args[0], &f)
-			if err != nil {
-				return err
-			}
 			var wait time.Duration
+			var err error
 			if f.wait != "" {
 				if wait, err = notification.ParseDuration(f.wait); err != nil || wait == 0 {
 					return usagef("--wait %s is not a duration like 10s", f.wait)
 				}
+			}
+			if f.whole() {
+				return p.publishWhole(cmd, &f, args, wait)
+			}
+			pub, err := p.publication(args[0], &f)
+			if err != nil {
+				return err
 			}
 			return p.publish(cmd.Context(), pub, wait)
 		},
@@ -76,6 +88,9 @@ if that did not happen in time or the notification ended otherwise.`,
 	s.StringVar(&f.template, "template", "", "template whose content it gets, in the place of title, body and category")
 	s.StringArrayVar(&f.variables, "var", nil, "variable of the template, NAME=VALUE (repeatable)")
 	s.StringVar(&f.locale, "locale", "", "language in which sessions get the template, like de-CH")
+	s.StringVar(&f.escalate, "escalate", "", "channels in order, each with the time after which it begins, like live,fcm:5s,telegram:30s")
+	s.StringVar(&f.file, "file", "", "file with the whole notification as JSON")
+	s.BoolVar(&f.stdin, "stdin", false, "read the whole notification as JSON from standard input")
 	s.StringVar(&f.wait, "wait", "", "return when it was acknowledged, or fail after this long")
 	return cmd
 }
@@ -103,6 +118,12 @@ func (p *program) publication(to string, f *publishFlags) (pub godwit.Publicatio
 		if pub.Data, err = os.ReadFile(file); err != nil {
 			return pub, fmt.Errorf("read data: %w", err)
 		}
+	}
+	if err := checkData(pub.Data); err != nil {
+		return pub, err
+	}
+	if pub.Escalate, err = steps(f.escalate); err != nil {
+		return pub, err
 	}
 	if f.ttl != "" {
 		if pub.TTL, err = notification.ParseDuration(f.ttl); err != nil {
@@ -150,6 +171,11 @@ func (p *program) publish(ctx context.Context, pub godwit.Publication, wait time
 	if wait == 0 {
 		return p.printReceipt(r)
 	}
+	return p.await(ctx, c, r, wait)
+}
+
+// await returns when a notification was acknowledged; otherwise its error says what became of it.
+func (p *program) await(ctx context.Context, c *godwit.Client, r godwit.Receipt, wait time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	s, err := c.Wait(waiting, r.ID, r.To)

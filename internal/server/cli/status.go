@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -63,6 +64,9 @@ ended is kept for a week, unless the server's setting retain says otherwise.`,
 				if err := c.Call(cmd.Context(), call, &all); err != nil {
 					return fmt.Errorf("read status of %s: %w", args[0], err)
 				}
+				if err := readSteps(cmd.Context(), c, args[0], all.Items); err != nil {
+					return err
+				}
 				if len(all.Items) == 1 && !p.json {
 					return p.showStatus(&all.Items[0])
 				}
@@ -72,6 +76,34 @@ ended is kept for a week, unless the server's setting retain says otherwise.`,
 	}
 	cmd.Flags().StringVar(&to, "to", "", "only this recipient's copy, in full")
 	return cmd
+}
+
+// mostWithSteps limits the copies whose steps are read one by one.
+const mostWithSteps = 50
+
+// readSteps reads each copy in full, since a list does not have the steps of escalations. Of more copies than mostWithSteps it reads none.
+func readSteps(ctx context.Context, c *godwit.Client, id string, list []statusJSON) error {
+	if len(list) > mostWithSteps {
+		return nil
+	}
+	for i := range list {
+		call := godwit.Call{Method: http.MethodGet, Path: notificationPath(id), Query: url.Values{"to": {list[i].To}}}
+		if err := c.Call(ctx, call, &list[i]); err != nil {
+			return fmt.Errorf("read status of %s for %s: %w", id, list[i].To, err)
+		}
+	}
+	return nil
+}
+
+// stepsText returns the steps beyond live in one line.
+func (s *statusJSON) stepsText() string {
+	var list []string
+	for _, c := range s.Channels {
+		if c.Channel != "live" {
+			list = append(list, clean(c.Channel)+" "+c.Status)
+		}
+	}
+	return strings.Join(list, ", ")
 }
 
 func (p *program) recallCommand() *cobra.Command {
@@ -135,12 +167,12 @@ func (p *program) listStatus(list []statusJSON) error {
 			}
 			continue
 		}
-		rows = append(rows, []string{clean(s.To), s.Status.Status, s.CreatedAt.Local().Format(time.DateTime), moment(s.SettledAt), strconv.Itoa(s.Attempts), took(s.LatencyMS)})
+		rows = append(rows, []string{clean(s.To), s.Status.Status, s.CreatedAt.Local().Format(time.DateTime), moment(s.SettledAt), strconv.Itoa(s.Attempts), took(s.LatencyMS), s.stepsText()})
 	}
 	if p.json {
 		return nil
 	}
-	return p.table([]string{"TO", "STATUS", "CREATED", "ENDED", "ATTEMPTS", "TOOK"}, rows)
+	return p.table([]string{"TO", "STATUS", "CREATED", "ENDED", "ATTEMPTS", "TOOK", "STEPS"}, rows)
 }
 
 // showStatus prints all data about one copy.

@@ -217,9 +217,9 @@ func (a *api) fail(c *call.Call, err error) {
 }
 
 // note logs the server's own errors. It does not log errors of clients, nor refusals because of a full disk, which are counted: the full
-// disk itself is logged once. The last errors are stored for display.
+// disk itself is logged once. Nor does it log what workers or clients failed to answer. The last errors are stored for display.
 func (a *api) note(ctx context.Context, route, app string, p *problem.Problem, err error) {
-	if p.Status >= http.StatusInternalServerError && !errors.Is(err, context.Canceled) && !errors.Is(err, errPanicked) && !errors.Is(err, mailbox.ErrNoSpace) {
+	if p.OfServer() && !errors.Is(err, context.Canceled) && !errors.Is(err, errPanicked) && !errors.Is(err, mailbox.ErrNoSpace) {
 		a.log.WarnContext(ctx, "request failed", "route", route, "status", p.Status, "app", app, "error", err)
 		a.watch.Fail()
 		return

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"math"
+	"net/http"
+	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
@@ -39,6 +41,15 @@ func (p *Problem) Error() string { return p.Title + ": " + p.Detail }
 func (p *Problem) In(field string) *Problem {
 	p.Field = field
 	return p
+}
+
+// elsewhere lists the problems with a status from 500 on whose cause is not this server: workers, clients, apps' own servers, or a stop that
+// somebody asked for.
+var elsewhere = []Type{AuthUnavailable, BadAnswer, Canceled, Closing, HTTPVersion, NoAnswer, NobodyServes, NotConnected, NotSupported, WorkerGone, WorkersBusy}
+
+// OfServer reports whether the server's operator should look for the cause.
+func (p *Problem) OfServer() bool {
+	return p.Status >= http.StatusInternalServerError && !slices.ContainsFunc(elsewhere, func(t Type) bool { return p.Type == t.New().Type })
 }
 
 // RetrySeconds returns the value of the Retry-After header.

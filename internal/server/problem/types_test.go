@@ -105,3 +105,19 @@ func TestErrorsBecomeProblems(t *testing.T) {
 		}
 	}
 }
+
+func TestOnlyProblemsOfTheServerAreItsOwnReasons(t *testing.T) {
+	own := map[string]bool{}
+	for _, is := range problem.Types() {
+		own[is.Slug()] = is.New().OfServer()
+	}
+	for slug, want := range map[string]bool{
+		"internal": true, "store-away": true, "store-damaged": true, "not-stored": true, "timeout": true, "no-space": true, "bus-unavailable": true, "busy": true, "unavailable": true,
+		"nobody-serves": false, "not-connected": false, "no-answer": false, "worker-gone": false, "workers-busy": false, "bad-answer": false, "auth-unavailable": false,
+		"not-supported": false, "closing": false, "canceled": false, "bad-input": false, "not-found": false, "forbidden": false,
+	} {
+		if got, known := own[slug]; got != want || !known {
+			t.Errorf("%s: the server's own reason %t, known %t; want %t", slug, got, known, want)
+		}
+	}
+}

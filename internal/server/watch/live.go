@@ -37,7 +37,7 @@ type Turned struct {
 // explained describes the reasons for refused connections in words.
 var explained = map[string]string{
 	"rate":    "its address opens connections faster than limit_connects",
-	"address": "its address has as many open as max_per_address",
+	"address": "its address has as many open as max_connections_per_address",
 	"full":    "the server has as many open as max_connections",
 	"files":   "the process has no file descriptor left (ulimit -n)",
 	"silent":  "it sent no request in time",

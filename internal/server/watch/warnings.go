@@ -132,7 +132,7 @@ func (s *State) notes(now time.Time, grave, note say) {
 		note("events", "They are made anew from the mailbox; a faster disk loses none.", "The event log could not take %d events in the last hour.", s.Dropped)
 	}
 	if s.Turned > 0 {
-		note("connections", "Raise limit_connects, max_per_address or max_connections if they were clients of yours. The page Gateway says why each was refused.", "%d connections were refused in the last hour.", s.Turned)
+		note("connections", "Raise limit_connects, max_connections_per_address or max_connections if they were clients of yours. The page Gateway says why each was refused.", "%d connections were refused in the last hour.", s.Turned)
 	}
 	if s.Failed > 0 {
 		note("calls", "The page Log says which, and why.", "%d calls to the API failed in the last hour for reasons of the server's own.", s.Failed)

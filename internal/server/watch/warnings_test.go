@@ -47,3 +47,26 @@ func TestEachTroubleIsSaidWithWhatToDo(t *testing.T) {
 		}
 	}
 }
+
+// TestNoWarningIsFalse: each warning has a state next to the one that raises it which does not.
+func TestNoWarningIsFalse(t *testing.T) {
+	now := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	for about, s := range map[string]watch.State{
+		"a store that works":                    {Damaged: false, StoreAway: false},
+		"a disk with room":                      {Free: "512MB", Least: "256MB"},
+		"a bus within the process":              {BusAway: false},
+		"nodes that are heard":                  {Missing: nil},
+		"a node that serves":                    {Draining: false},
+		"channels whose credentials are taken":  {Refused: nil},
+		"hooks, sinks and sources that work":    {Hooks: nil, Sinks: nil, Takes: nil},
+		"a certificate for 21 days":             {Certificates: []watch.Certificate{{To: "clients", Ends: now.AddDate(0, 0, 21)}}},
+		"as many operations as a commit takes":  {Behind: 10_000},
+		"an event log that took all":            {Dropped: 0},
+		"nobody turned away":                    {Turned: 0},
+		"calls that failed for others' reasons": {Failed: 0},
+	} {
+		if got := s.Advise(now); len(got) != 0 {
+			t.Errorf("%s: advised %+v", about, got)
+		}
+	}
+}

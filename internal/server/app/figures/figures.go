@@ -95,10 +95,12 @@ func (s *Server) totals() watch.Totals {
 	return t
 }
 
-// turned counts refused connections.
+// turned counts connections of people who were turned away.
 func (s *Server) turned() (n uint64) {
 	for _, why := range admission.Reasons() {
-		n += s.Conns.Gate.Refused(why)
+		if why.Turns() {
+			n += s.Conns.Gate.Refused(why)
+		}
 	}
 	return n
 }
