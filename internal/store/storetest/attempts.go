@@ -178,6 +178,7 @@ var attemptCases = []testCase{
 		e.step()
 		e.refuses("r", "x", "phone", "")
 		e.step()
+		e.reopen() // since a note that is being written may be lost
 		e.acksFrom("r", "x", "desk", 3)
 		for range 2 {
 			e.wantTried("r", "x", want...)
