@@ -1,6 +1,8 @@
 package jetstream_test
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"net"
 	"os"
@@ -19,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/source/jetstream"
 	"godwit.dev/godwit/internal/feeds/source/sourcetest"
 	"godwit.dev/godwit/internal/messaging/bus/natstest"
+	"godwit.dev/godwit/internal/server/certs/certstest"
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
@@ -377,4 +380,35 @@ func TestACredsFileAndTLSAreUsed(t *testing.T) {
 	w.publish(publishes("ann", "1")...)
 	w.Gets("ann 1")
 	w.hides(hidden)
+}
+
+func TestACertificateOfTheSourceIsShown(t *testing.T) {
+	t.Parallel()
+	cert, key, ca := certstest.NewAuthority(t).Node(t, time.Now().Add(time.Hour))
+	own, err := tls.LoadX509KeyPair(cert, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := func(file string) string {
+		b, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(b)
+	}
+	vouch := x509.NewCertPool()
+	vouch.AppendCertsFromPEM([]byte(read(ca)))
+	o := options(t)
+	o.TLS, o.TLSVerify, o.TLSTimeout = true, true, 10
+	o.TLSConfig = &tls.Config{Certificates: []tls.Certificate{own}, ClientCAs: vouch, ClientAuth: tls.RequireAndVerifyClientCert, MinVersion: tls.VersionTLS13}
+	w := worldOn(t, natstest.Start(t, o), nats.RootCAs(ca), nats.ClientCert(cert, key))
+	setting.Put(w.Values, jetstream.FieldCA, read(ca))
+	w.Start(true)
+	w.Becomes(source.Failing, "certificate")
+	setting.Put(w.Values, jetstream.FieldCertificate, read(cert))
+	setting.Put(w.Values, jetstream.FieldKey, read(key))
+	w.Set(source.Change{Values: w.Values})
+	w.publish(publishes("ann", "1")...)
+	w.Gets("ann 1")
+	w.hides(read(key))
 }
