@@ -19,7 +19,12 @@ var dotenv = []string{"POSTGRES_PASSWORD=secret", "CLUSTER_SECRET=the secret of 
 
 func compose(t *testing.T, env ...string) (*types.Project, error) {
 	t.Helper()
-	o, err := cli.NewProjectOptions([]string{"compose.yaml"}, cli.WithEnv(env), cli.WithResolvedPaths(true))
+	return composed(t, "compose.yaml", env...)
+}
+
+func composed(t *testing.T, file string, env ...string) (*types.Project, error) {
+	t.Helper()
+	o, err := cli.NewProjectOptions([]string{file}, cli.WithEnv(env), cli.WithResolvedPaths(true))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,6 +78,27 @@ func TestComposeStartsThreeNodesThatKnowEachOther(t *testing.T) {
 		if len(s.Volumes) != 1 || s.Volumes[0].Target != "/var/lib/godwit" {
 			t.Errorf("the data folder of %s is not kept: %+v", name, s.Volumes)
 		}
+	}
+}
+
+func TestComposeStartsOneNodeThatKeepsItsData(t *testing.T) {
+	p, err := composed(t, "compose.one.yaml", "API_KEY=a key of sixteen characters", "HTTP=9080")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := p.GetService("godwit")
+	if err != nil {
+		t.Fatal(err)
+	}
+	settings(t, s.Command, variables(s.Environment))
+	if len(s.Volumes) != 1 || s.Volumes[0].Target != "/var/lib/godwit" || !s.ReadOnly {
+		t.Errorf("its data folder is not the only place that it writes to: %+v", s.Volumes)
+	}
+	if len(s.Secrets) != 1 || *s.Environment["GODWIT_BOOTSTRAP_KEY_FILE"] != "/run/secrets/"+s.Secrets[0].Source || s.Secrets[0].UID != "65532" {
+		t.Errorf("its secrets are %+v", s.Secrets)
+	}
+	if len(s.Ports) != 2 || s.Ports[0].Published != "9080" || s.Ports[1].Target != 50051 {
+		t.Errorf("it listens at %+v", s.Ports)
 	}
 }
 

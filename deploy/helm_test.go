@@ -309,7 +309,7 @@ func TestTheChartsNotesAreTrue(t *testing.T) {
 			knows(t, strings.Fields(command)...)
 		}
 	}
-	if want := 2; seen != want {
+	if want := 3; seen != want {
 		t.Errorf("%s commands are told, want %s:\n%s", strconv.Itoa(seen), strconv.Itoa(want), r.notes)
 	}
 }
