@@ -60,6 +60,7 @@ const (
 	framed                        // it is a WebSocket
 	watchful                      // its credential allows the figures of the app
 	aliased                       // it takes topic aliases
+	noLocal                       // its own messages do not come back to it
 )
 
 func (c *conn) has(flag uint32) bool { return c.is.Load()&flag != 0 }

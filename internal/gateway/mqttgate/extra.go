@@ -22,6 +22,7 @@ type extra struct {
 	errors *[]frame.Error
 
 	long      []byte            // beginning of a long packet
+	own       []uint64          // hashes of messages that it has published and that may come back
 	given     map[string]uint16 // aliases of topics that it was sent
 	aliasMost uint16            // most of these
 	aliases   []string          // topics of the client's aliases, from 1
@@ -80,7 +81,7 @@ func (c *conn) tidy() {
 
 func (m *extra) idle() bool {
 	return len(m.flight) == 0 && len(m.later) == 0 && m.receive == 0 && len(m.low) == 0 && len(m.asks) == 0 && m.errors == nil &&
-		m.long == nil && len(m.aliases) == 0 && m.received == nil && m.waiting.count == 0 && m.will == nil && m.state == nil && !m.opening
+		m.long == nil && len(m.own) == 0 && len(m.aliases) == 0 && m.received == nil && m.waiting.count == 0 && m.will == nil && m.state == nil && !m.opening
 }
 
 // flights is how many packets are in flight. m may be nil.

@@ -42,6 +42,9 @@ func (c *conn) published(p wire.Packet, in *input) error {
 	if reason, why := c.gate.work(&j, t, rest, m); reason != wire.Success {
 		return c.deny(&j, reason, why)
 	}
+	if j.message != nil {
+		c.sends(name, m.Payload)
+	}
 	return c.submit(j, len(m.Payload))
 }
 

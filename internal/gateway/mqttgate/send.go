@@ -95,7 +95,7 @@ func (c *conn) tell(m message) bool {
 	switch {
 	case m.gap > 0 && c.has(gaps):
 		return c.publish(&wire.Head{Topic: gapName}, append(strconv.AppendUint([]byte(`{"gap":`), m.gap, 10), '}'))
-	case m.topic == "":
+	case m.topic == "" || c.isOwn(m.topic, m.payload):
 		return true
 	}
 	h := wire.Head{Topic: m.topic}

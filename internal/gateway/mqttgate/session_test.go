@@ -405,3 +405,19 @@ func TestTopicAliasesTowardsTheClient(t *testing.T) {
 		}
 	}
 }
+
+func TestOwnMessagesDoNotComeBackWithNoLocal(t *testing.T) {
+	s := start(t)
+	bridge := connect(t, s, hi(wire.V5, "bridge", ""))
+	bridge.send(wire.AppendSubscribe(nil, wire.V5, 77, nil, wire.Filter{Name: []byte("a/#"), NoLocal: true}))
+	bridge.suback(wire.SUBACK)
+	other := connect(t, s, hi(wire.V5, "ann", ""))
+	other.subscribed(0, "a/#")
+	bridge.publish(wire.Head{QoS: 1, ID: 9, Topic: "a/1"}, "mine")
+	bridge.acked(wire.PUBACK, wire.Success)
+	other.message("a/1", "mine")
+	other.publish(wire.Head{Topic: "a/1"}, "mine")
+	other.publish(wire.Head{Topic: "a/2"}, "theirs")
+	bridge.message("a/1", "mine") // of the other client
+	bridge.message("a/2", "theirs")
+}

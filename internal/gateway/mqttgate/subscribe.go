@@ -12,8 +12,9 @@ import (
 
 // subscription is one filter of a client.
 type subscription struct {
-	filter string
-	qos    byte
+	filter  string
+	qos     byte
+	noLocal bool
 }
 
 // ask is a SUBSCRIBE or UNSUBSCRIBE packet that is answered once the registrations in it are stored.
@@ -44,7 +45,7 @@ func (c *conn) subscribe(p wire.Packet, in *input) error {
 	}
 	byGroup := make(map[string][][]byte)
 	for i, f := range s.Filters {
-		sub := subscription{filter: string(f.Name), qos: f.QoS}
+		sub := subscription{filter: string(f.Name), qos: f.QoS, noLocal: f.NoLocal}
 		var why string
 		if key, is, wrong := objectFilter(sub.filter); is {
 			if a.reasons[i], why = wrong, "objects are subscribed to by name: o/GROUP/OBJECT, without wildcards"; wrong == wire.Success {
@@ -233,6 +234,12 @@ func (c *conn) grant(s *subscription, in *input) (reason wire.Reason, why string
 	t, rest := targetOf(inner)
 	if queue != "" && t != toTopics && t != toWorkers {
 		return wire.SharedUnsupported, "only topics and requests can be shared"
+	}
+	if s.noLocal {
+		if queue != "" {
+			return wire.SharedUnsupported, "a shared subscription cannot have No Local"
+		}
+		c.set(noLocal)
 	}
 	switch t {
 	case toInbox:
