@@ -180,6 +180,12 @@ func TestMailboxAtQoS0StaysPending(t *testing.T) {
 		}
 		p.ping()
 	}
+	beyond := connect(t, s, hi(wire.V5, "ben", ""), wire.AppendNumber(nil, wire.ReceiveMaximum, 2)...)
+	beyond.subscribed(0, "inbox")
+	for i := range 5 { // more than a window: none is acknowledged
+		s.Send(t, draft("ben", fmt.Sprint("more-", i)))
+		beyond.note(fmt.Sprint("more-", i))
+	}
 	p := connect(t, s, hi(wire.V5, "ann", ""))
 	p.subscribed(1, "inbox")
 	m := p.note("ride-1")
