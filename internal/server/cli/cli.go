@@ -98,6 +98,7 @@ Commands to copy: godwit examples`
 		p.eventsCommand(), p.auditCommand(), p.hookCommand(), p.contextCommand(), p.objectCommand(), p.topicCommand(), p.topCommand(), p.clusterCommand(), p.drainCommand(), p.readyCommand(), p.doctorCommand(), p.configCommand(), p.backupCommand(), p.restoreCommand(), p.benchCommand(),
 		p.endpointCommand(), p.importCommand(), p.migrateCommand(), p.versionCommand(), p.examplesCommand(),
 	)
+	p.group(root)
 	if completes(p.args) {
 		p.complete(root) // only when a shell completes, since it examines each flag of each command
 	}

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -91,6 +93,7 @@ A certificate is a finding from 21 days before it expires.`,
 		},
 	}
 	p.settingFlags(cmd)
+	p.inSections(cmd)
 	cmd.Flags().BoolVar(&verify, "verify", false, "read everything that is stored, beside a running server if there is one, and list what is damaged")
 	cmd.Flags().BoolVar(&repair, "repair", false, "mend what is damaged while no server runs: keeps copies, saves what is whole, lists what cannot be saved")
 	return cmd
@@ -265,12 +268,31 @@ func (d *doctor) listeners(ctx context.Context) finding {
 			continue
 		}
 		l, err := lc.Listen(ctx, "tcp", addr)
+		if err != nil && isGodwit(ctx, addr) {
+			return finding{Check: f.Check, Detail: addr + " is taken by a Godwit server, which uses another data folder", Hint: "name its data folder with --data; or choose another address for a second server with --http-addr and --grpc-addr"}
+		}
 		if err != nil {
 			return finding{Check: f.Check, Detail: err.Error(), Hint: "another program listens there; choose another address with --http-addr, --grpc-addr or --compat-http-addr"}
 		}
 		l.Close()
 	}
 	return f
+}
+
+// isGodwit reports whether a Godwit server answers HTTP at an address.
+func isGodwit(ctx context.Context, addr string) bool {
+	ctx, cancel := context.WithTimeout(ctx, readyWithin)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, displayAddr("http", addr)+"/v1/stats", nil)
+	if err != nil {
+		return false
+	}
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Do(req)
+	if err != nil {
+		return false
+	}
+	resp.Body.Close()
+	return strings.Contains(resp.Header.Get("WWW-Authenticate"), `realm="godwit"`)
 }
 
 func orOff(addr string) string {

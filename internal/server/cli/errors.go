@@ -80,7 +80,11 @@ func (p *program) hintFor(err error) string {
 	if errors.Is(err, access.ErrUnknownApp) {
 		return "godwit app list shows the apps; --app names one"
 	}
-	return command.HintForSystem(err)
+	hint := command.HintForSystem(err)
+	if hint != "" && strings.Contains(err.Error(), "PostgreSQL") {
+		return "is the database server there? The setting postgres names it: --postgres, GODWIT_POSTGRES or a line of godwit.toml"
+	}
+	return hint
 }
 
 // hintForRequest returns the hint for a request that the server calls a mistake, when only its command is known.

@@ -114,7 +114,7 @@ func TestEveryCommandAsksTheServerThatItIsTold(t *testing.T) {
 // leaves lists the paths of commands without subcommands, without the program's name.
 func leaves(cmd *cobra.Command) (list []string) {
 	for _, sub := range cmd.Commands() {
-		if sub.Hidden {
+		if sub.Hidden || sub.IsAdditionalHelpTopicCommand() {
 			continue
 		}
 		if sub.HasSubCommands() {
