@@ -134,6 +134,7 @@ func WriteOperatorKey(file, text string) error {
 		return fmt.Errorf("write operator key: %w", err)
 	}
 	tmp := file + ".tmp"
+	_ = os.Remove(tmp) // a file that is there would keep its mode
 	err := os.WriteFile(tmp, []byte(text+"\n"), 0o600)
 	if err == nil {
 		err = os.Rename(tmp, file)

@@ -103,6 +103,7 @@ func (c *contexts) write() error {
 		err = os.MkdirAll(filepath.Dir(c.file), 0o700)
 	}
 	if err == nil {
+		_ = os.Remove(c.file + ".tmp") // a file that is there would keep its mode
 		err = os.WriteFile(c.file+".tmp", b, 0o600)
 	}
 	if err == nil {

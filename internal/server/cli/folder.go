@@ -111,8 +111,8 @@ type holder struct{ *access.Registry }
 // holderKey is what the command presents to the API of its own process.
 const holderKey = "gwo_local_folder"
 
-// Operator implements httpapi.Operators.
-func (holder) Operator(secret string) (id string, ok bool) { return "local", secret == holderKey }
+// Operator implements httpapi.Operators. The id is empty, so that the holder may replace any operator key.
+func (holder) Operator(secret string) (id string, ok bool) { return "", secret == holderKey }
 
 func (f *folder) close() error {
 	var errs []error
