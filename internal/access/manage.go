@@ -40,6 +40,17 @@ func (r *Registry) App(name string) (App, error) {
 	return App{}, unknownApp(name)
 }
 
+// Stored returns an app, also one that is not served yet because the data of a deleted app of its name is still being erased.
+func (r *Registry) Stored(name string) (App, error) {
+	if a, ok := r.snap.Load().waiting[name]; ok {
+		return *a, nil
+	}
+	if a, ok := r.snap.Load().apps[name]; ok {
+		return *a, nil
+	}
+	return App{}, unknownApp(name)
+}
+
 func unknownApp(name string) error {
 	if name == "" {
 		return fmt.Errorf("%w: name the app, there is not exactly one", ErrUnknownApp)

@@ -65,15 +65,18 @@ type snapshot struct {
 
 	erasing  []string // see Snapshot
 	operator *OperatorKey
+	waiting  map[string]*App // new apps that are not served yet, since the data of a deleted app of the name is being erased
 }
 
 // newSnapshot indexes loaded data. Keys that existed before keep their time of last use. If serves is true, it omits apps whose name is
 // being erased, and their keys.
 func newSnapshot(loaded Snapshot, before *snapshot, serves bool) *snapshot {
-	s := &snapshot{apps: make(map[string]*App, len(loaded.Apps)), erasing: loaded.Erasing, operator: loaded.Operator}
+	s := &snapshot{apps: make(map[string]*App, len(loaded.Apps)), erasing: loaded.Erasing, operator: loaded.Operator, waiting: make(map[string]*App)}
 	waits := func(app string) bool { return serves && slices.Contains(loaded.Erasing, app) }
 	for i := range loaded.Apps {
-		if !waits(loaded.Apps[i].Name) {
+		if waits(loaded.Apps[i].Name) {
+			s.waiting[loaded.Apps[i].Name] = &loaded.Apps[i]
+		} else {
 			s.apps[loaded.Apps[i].Name] = &loaded.Apps[i]
 		}
 	}

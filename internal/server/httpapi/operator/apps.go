@@ -17,7 +17,8 @@ import (
 // Apps manages the apps of the server, and its operator key.
 type Apps interface {
 	Apps() []access.App
-	App(name string) (access.App, error)
+	// Stored returns an app, also one that is not served yet.
+	Stored(name string) (access.App, error)
 	// CreateApp fails with access.ErrExists if there is an app of this name.
 	CreateApp(ctx context.Context, name string, settings access.AppChange) error
 	SetApp(ctx context.Context, name string, change access.AppChange) error
@@ -123,7 +124,7 @@ func appNamed(c *call.Call) (string, error) {
 
 // showApp answers with an app; change adds to it.
 func (a *API) showApp(c *call.Call, status int, name string, change func(*appJSON)) error {
-	app, err := a.Apps.App(name)
+	app, err := a.Apps.Stored(name)
 	if err != nil {
 		return err
 	}
