@@ -210,7 +210,7 @@ func (a *App) startAccess(ctx context.Context, g *ground.Ground) (*access.Regist
 	return registry, nil
 }
 
-// ensureOperator makes the operator key at the first start. A development server's key is handed to whoever prints it.
+// ensureOperator makes the operator key at the first start, and passes a new key to Options.OperatorKey.
 func (a *App) ensureOperator(ctx context.Context, g *ground.Ground, r *access.Registry) error {
 	file := g.OperatorFile()
 	made, lacking, err := r.EnsureOperator(ctx, file)

@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/server/config"
 )
 
-// commandGroups lists the commands by what people want to do.
+// commandGroups lists the commands by purpose.
 var commandGroups = []struct {
 	id, title string
 	commands  []string

@@ -26,7 +26,7 @@ var ofFolders = []string{
 	"completion bash", "completion zsh", "completion fish", "completion powershell", "sink schema", "source schema",
 }
 
-// walked are the arguments with which commands are tried, by path. Those that are not here are tried without any.
+// walked are the arguments with which commands are tried, by path. Others are tried without any.
 var walked = map[string][]string{
 	"app create": {"walked"}, "app set": {"walked", "--issuer", "x"}, "app show": {"walked"}, "app delete": {"walked", "--yes"}, "app allow-anonymous": {"walked", "--off"},
 	"key create": {"--app", "demo"}, "key list": {"--app", "demo"}, "key delete": {"none", "--app", "demo"}, "token": {"--recipient", "ann", "--app", "demo"},
@@ -68,7 +68,7 @@ func TestEveryCommandAsksTheServerThatItIsTold(t *testing.T) {
 	if err := os.Mkdir(decoy, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	// Whoever reads these asks a server that is not there, or presents a key that nobody knows.
+	// A command that reads these files asks a missing server, or presents an unknown key.
 	for name, text := range map[string]string{datadir.AddressesFile: `{"http":"127.0.0.1:1"}`, "operator.key": "gwo_decoy_aaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"} {
 		if err := os.WriteFile(filepath.Join(decoy, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)

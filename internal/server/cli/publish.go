@@ -174,7 +174,7 @@ func (p *program) publish(ctx context.Context, pub godwit.Publication, wait time
 	return p.await(ctx, c, r, wait)
 }
 
-// await returns when a notification was acknowledged; otherwise its error says what became of it.
+// await returns when a notification was acknowledged; otherwise its error names the status.
 func (p *program) await(ctx context.Context, c *godwit.Client, r godwit.Receipt, wait time.Duration) error {
 	waiting, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

@@ -18,7 +18,7 @@ type settings[I any] struct {
 	row     func(*I) []string
 }
 
-// flags adds --app, and --local with what belongs to it.
+// flags adds --app, --local and the flags of a folder.
 func (o settings[I]) flags(p *program, cmd *cobra.Command, appName *string) {
 	cmd.Flags().StringVar(appName, "app", "", "app of the "+o.what+" (default: the only one)")
 	p.localFlags(cmd)

@@ -81,7 +81,7 @@ func TestOfTwoOperatorsTheLaterIsTold(t *testing.T) {
 	}
 	at("PATCH", `{"audience":"three"}`, "*").want(http.StatusOK)
 
-	// Whoever races for one revision, one wins.
+	// Of several changes to one revision, one succeeds.
 	tag = w.as("GET", "/v1/apps/shop", "").header.Get("ETag")
 	won := make([]int, 8)
 	var wg sync.WaitGroup
