@@ -122,7 +122,7 @@ plugin: ## make the zip of the plug-in for WordPress
 
 # The tools that packages' tests need, beside the runner itself. What is not there is skipped, so a package that is not
 # named here needs none.
-TOOLS_test/foreign         := $(GRPCURL) $(H2SPEC) $(VENV) $(NODE_ECE) chromium redis php modules wordpress $(WHEELS) $(NODE_MODULES)
+TOOLS_test/foreign         := $(GRPCURL) $(H2SPEC) $(VENV) $(NODE_ECE) chromium redis php mosquitto modules wordpress $(WHEELS) $(NODE_MODULES)
 TOOLS_test/webpage         := chromium $(NODE_MODULES)
 TOOLS_examples/observatory := $(PYTHON_VENV)
 TOOLS_examples/workers     := $(VENV) chromium
@@ -519,6 +519,13 @@ php:
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends php-cli php-sqlite3; \
 	else echo "no PHP with SQLite found: tests of the plug-in for WordPress will be skipped"; fi
 
+.PHONY: mosquitto
+mosquitto:
+	@if command -v mosquitto_sub >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends mosquitto-clients; \
+	else echo "no clients of mosquitto found: a test of MQTT will be skipped"; fi
+
 # Debian's package is unpacked, not installed: 8 MB. The plug-in that lets WordPress keep its data in SQLite comes with npm's Playground; it reads a
 # property that WordPress before 6.2 lacks. WordPress looks for its settings beside its folder: they are those that a test names.
 .PHONY: wordpress
@@ -609,7 +616,7 @@ $(WHEELS): $(PYTHON_VENV) clients/python/pyproject.toml
 	$(PYTHON)/python -m pip download --quiet --disable-pip-version-check --only-binary :all: --dest $(BIN)/wheels hatchling==1.33.0 websockets==17.4
 	@touch $@
 
-# The JavaScript decryption that the black-box suite holds ours to.
+# The JavaScript decryption that the black-box suite holds ours to, and mqtt.js.
 $(NODE_ECE): test/foreign/package-lock.json
 	@mkdir -p $(BIN)/node
 	cp test/foreign/package.json test/foreign/package-lock.json $(BIN)/node/

@@ -1,5 +1,5 @@
 // Package foreign proves that what nobody here wrote works with the server: Python's websockets, sseclient, grpcio
-// and http_ece, npm's http_ece, curl, grpcurl, a browser, and h2spec for the HTTP/2 beneath gRPC. And:
+// and http_ece, npm's http_ece, MQTT clients of Python, JavaScript, Go and mosquitto, curl, grpcurl, a browser, and h2spec for the HTTP/2 beneath gRPC. And:
 //
 //   - compat: Godwit takes the place of nammayatri's notification-service. The real binary and a real Redis, back ends that publish in
 //     that service's way, and its clients over grpc-go and grpcio. The common behaviour of both services is tested on a stand-in of the
