@@ -36,6 +36,8 @@ type App struct {
 	// CertificateTopics and CertificateServe are what a client certificate allows, as the claims topics and serve of a token do.
 	CertificateTopics []string `json:"certificate_topics,omitempty"`
 	CertificateServe  []string `json:"certificate_serve,omitempty"`
+	// MQTTKeep are patterns of topics whose messages wait for clients of MQTT that are away; none: no topic's do.
+	MQTTKeep []string `json:"mqtt_keep,omitempty"`
 	// Services are the settings of services that are called through the gateway, by name.
 	Services map[string]Service `json:"services,omitempty"`
 	// Batches are the fixed batching intervals of objects, by group.
@@ -62,6 +64,7 @@ type AppChange struct {
 	// CertificateTopics and CertificateServe replace what client certificates of the app allow.
 	CertificateTopics *[]string
 	CertificateServe  *[]string
+	MQTTKeep          *[]string // replaces the patterns of topics whose messages wait for clients of MQTT
 	// Tag, if not nil, is the tag that the app must still have.
 	Tag        *string
 	NewMintKey bool // replace the key that mints tokens; tokens signed with the old key become invalid
@@ -77,6 +80,7 @@ func (c *AppChange) apply(app *App, allowPrivate bool) error {
 	set(&app.Audience, c.Audience)
 	set(&app.CertificateTopics, c.CertificateTopics)
 	set(&app.CertificateServe, c.CertificateServe)
+	set(&app.MQTTKeep, c.MQTTKeep)
 	for _, list := range []struct {
 		into *[]string
 		from *[]string
@@ -146,7 +150,7 @@ func (app *App) check(allowPrivate bool) error {
 	for _, list := range []struct {
 		field    string
 		patterns []string
-	}{{"certificate_topics", app.CertificateTopics}, {"certificate_serve", app.CertificateServe}} {
+	}{{"certificate_topics", app.CertificateTopics}, {"certificate_serve", app.CertificateServe}, {"mqtt_keep", app.MQTTKeep}} {
 		if err := checkPatterns(list.field, list.patterns); err != nil {
 			return err
 		}

@@ -57,6 +57,7 @@ const (
 	observer                      // it cannot acknowledge
 	serves                        // it has served subjects
 	gathering                     // extra has the beginning of a long packet
+	queued                        // extra has a queue
 	framed                        // it is a WebSocket
 	watchful                      // its credential allows the figures of the app
 	aliased                       // it takes topic aliases
@@ -227,7 +228,10 @@ func (c *conn) hangUp(why error) {
 }
 
 // Drained implements reactor.Handler.
-func (c *conn) Drained() { c.sess.Drained() }
+func (c *conn) Drained() {
+	c.sess.Drained()
+	c.drainedQueue()
+}
 
 // Tick implements reactor.Handler: notifications that are too large for the client are given back.
 func (c *conn) Tick(time.Time) { c.giveBack() }

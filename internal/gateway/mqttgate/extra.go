@@ -31,6 +31,7 @@ type extra struct {
 	waiting   waiting           // its publishes that are not answered
 
 	will  *willing
+	queue *queue
 	state *keptSession // of a session that outlasts its connection
 
 	expiry uint32 // for how many seconds its session outlasts the connection
@@ -47,6 +48,7 @@ type extra struct {
 type flying struct {
 	packet        uint16
 	settled       bool   // a notification that needs no acknowledgement
+	kept          bool   // a message of the queue
 	nack          bool   // a notification that is given back
 	id            string // of a notification
 	group, object string
@@ -160,6 +162,9 @@ func (c *conn) acked(p wire.Packet, in *input) error {
 		return nil
 	case f.object != "":
 		c.objectAck(&f, in)
+	case f.kept:
+		c.sess.Alive()
+		c.landed(&f, in)
 	case f.settled:
 		c.sess.Alive()
 	case a.Reason.Failed():
@@ -171,6 +176,7 @@ func (c *conn) acked(p wire.Packet, in *input) error {
 	}
 	if full {
 		c.sess.Drained()
+		c.drainedQueue()
 	}
 	return nil
 }
@@ -222,6 +228,10 @@ func (c *conn) giveBack() {
 	defer c.gate.inputs.Put(in)
 	for i := range later {
 		f := &later[i]
+		if f.kept {
+			c.landed(f, in)
+			continue
+		}
 		if !f.nack {
 			c.objectAck(f, in)
 			continue

@@ -99,30 +99,52 @@ type note struct {
 	asks    bool // waits for a reply
 	expires time.Time
 	id      []byte
+	// Of a message of a topic:
+	topic, contentType string
+	payload            []byte
+
 	members []byte // of its JSON object beside seq and attempt, and the end of the object
 }
 
 // NotificationTail implements frame.Encoder.
 func (packing) NotificationTail(n *notification.Notification) []byte {
+	if n.Content.Category == keptCategory && n.Content.Title != "" {
+		return keptTail(n)
+	}
 	json := frame.JSON.NotificationTail(n)
 	json = json[:len(json)-1] // without the end of the frame around the object
 	dst := make([]byte, 0, len(json)+len(n.ID)+16)
 	dst = appendBool(appendBool(dst, n.Ack == notification.AckNone), !n.ReplyBy.IsZero())
 	dst = binary.AppendUvarint(dst, uint64(n.ExpiresAt.UnixMilli())) //nolint:gosec // after 1970
-	return append(appendString(dst, n.ID), json...)
+	return append(appendString(appendString(dst, n.ID), ""), json...)
+}
+
+// keptTail encodes a message of a topic that waits in a mailbox.
+func keptTail(n *notification.Notification) []byte {
+	c := &n.Content
+	dst := make([]byte, 0, len(c.Title)+len(c.Body)+len(c.Data)+len(n.ID)+24)
+	dst = appendBool(appendBool(dst, false), false)
+	dst = binary.AppendUvarint(dst, uint64(n.ExpiresAt.UnixMilli())) //nolint:gosec // after 1970
+	return append(appendString(appendString(appendString(dst, n.ID), c.Title), c.Body), c.Data...)
 }
 
 func readNote(one, all parts) (n note) {
 	n.seq, n.attempt = binary.BigEndian.Uint64(one.b), binary.BigEndian.Uint32(one.b[8:])
 	n.settled, n.asks = all.bool(), all.bool()
 	n.expires = time.UnixMilli(int64(all.number())) //nolint:gosec // was written from one
-	n.id, n.members = all.bytes(), all.b
+	n.id = all.bytes()
+	if n.topic = all.text(); n.topic == "" {
+		n.members = all.b
+		return n
+	}
+	n.contentType, n.payload = all.text(), all.b
 	return n
 }
 
 // message is a message of a topic, or a number of dropped ones.
 type message struct {
 	gap         uint64
+	kept        bool   // it waits in mailboxes too
 	topic       string // empty: no MQTT client can have it
 	contentType string
 	payload     []byte
@@ -136,7 +158,7 @@ func (packing) Message(m *frame.Message) []byte {
 		contentType = "" // which means the same
 	}
 	dst := make([]byte, 0, len(name)+len(contentType)+len(m.Data)+8)
-	return append(appendString(appendString(binary.AppendUvarint(dst, 0), name), contentType), m.Data...)
+	return append(appendString(appendString(appendBool(binary.AppendUvarint(dst, 0), m.Kept), name), contentType), m.Data...)
 }
 
 const anyBytes = "application/octet-stream"
@@ -146,7 +168,7 @@ func (packing) Gap(dst []byte, n uint32) []byte { return binary.AppendUvarint(ds
 
 func readMessage(p parts) (m message) {
 	if m.gap = p.number(); m.gap == 0 {
-		m.topic, m.contentType, m.payload = p.text(), p.text(), p.b
+		m.kept, m.topic, m.contentType, m.payload = p.bool(), p.text(), p.text(), p.b
 	}
 	return m
 }

@@ -15,11 +15,12 @@ type keptSession struct {
 	of       sessionName
 	present  bool // it was there when the client came
 	subs     []subscription
-	received *packetIDs  // QoS 2 packets that were published and not released
-	owner    *conn       // nil: the client is away
-	until    time.Time   // while it is away
-	will     *willing    // of a client that is away: it is published unless the client comes back in time
-	timer    *time.Timer // of the will
+	received *packetIDs    // QoS 2 packets that were published and not released
+	lasts    time.Duration // beyond its connection
+	owner    *conn         // nil: the client is away
+	until    time.Time     // while it is away
+	will     *willing      // of a client that is away: it is published unless the client comes back in time
+	timer    *time.Timer   // of the will
 }
 
 // sessionName identifies a session.
@@ -27,11 +28,12 @@ type sessionName struct{ app, recipient, device string }
 
 // keptSessions holds the sessions that outlast their connections.
 type keptSessions struct {
-	g    *Gateway
-	mu   sync.Mutex
-	all  map[sessionName]*keptSession
-	away int
-	most int
+	g        *Gateway
+	mu       sync.Mutex
+	all      map[sessionName]*keptSession
+	away     int
+	extendAt time.Time // when the filters of connected devices are extended
+	most     int
 }
 
 // take gives a verified client its session, or discards it. c.mu is held.
@@ -61,7 +63,7 @@ func (k *keptSessions) take(c *conn, who access.Client) {
 	default:
 		s.present = true
 	}
-	s.owner = c
+	s.owner, s.lasts = c, time.Duration(c.more.expiry)*time.Second
 	c.more.state, c.more.received = s, s.received
 }
 
@@ -122,6 +124,13 @@ func (k *keptSessions) left(c *conn, s *keptSession, expiry uint32, w *willing) 
 		}
 	})
 	return nil
+}
+
+// owns reports whether a session is a connection's still.
+func (k *keptSessions) owns(c *conn, s *keptSession) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return s.owner == c
 }
 
 // sweep drops the sessions whose time is over.

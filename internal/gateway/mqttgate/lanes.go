@@ -30,6 +30,8 @@ type job struct {
 	put     *object.Put
 	key     object.Key // of put
 	message *pubsub.Message
+	expiry  uint32                // of message, in seconds; 0: none
+	kept    []*notification.Draft // of message
 	request *clientRequest
 	reason  wire.Reason
 	why     string
@@ -138,8 +140,10 @@ func (l *lane) run() {
 // carryOut publishes a batch and answers it. Messages of topics need no disk, so they come first.
 func (l *lane) carryOut(batch []job) {
 	ctx := context.Background() // a publish that was taken in is carried out
+	l.keepFor(ctx, batch)
 	for i := range batch {
 		switch j := &batch[i]; {
+		case j.reason.Failed():
 		case j.message != nil:
 			j.failed(l.g.cfg.Topics.Publish(ctx, l.app, j.message))
 		case j.request != nil:
@@ -168,6 +172,9 @@ func (l *lane) store(ctx context.Context, batch []job) {
 	var of []int
 	for i := range batch {
 		j := &batch[i]
+		for _, d := range j.kept {
+			drafts, of = append(drafts, d), append(of, i)
+		}
 		switch {
 		case j.draft != nil:
 			drafts, of = append(drafts, j.draft), append(of, i)
@@ -182,6 +189,10 @@ func (l *lane) store(ctx context.Context, batch []job) {
 	for k, r := range l.g.cfg.Publisher.Publish(ctx, l.app, drafts) {
 		err := r.Err
 		for i := range r.Copies {
+			if full := errors.Is(r.Copies[i].Err, mailbox.ErrFull); full && batch[of[k]].kept != nil {
+				l.g.counts.dropped.Add(1) // a device that stays away must keep no message from the others
+				continue
+			}
 			err = errors.Join(err, r.Copies[i].Err)
 		}
 		batch[of[k]].failed(err)

@@ -19,6 +19,7 @@ type counts struct {
 	denied   atomic.Uint64
 	answered atomic.Uint64
 	large    atomic.Uint64
+	dropped  atomic.Uint64
 }
 
 var (
@@ -30,12 +31,13 @@ var (
 	descDenied   = prometheus.NewDesc("godwit_mqtt_publishes_denied_total", "Messages of MQTT clients that were not published, since start.", nil, nil)
 	descAnswered = prometheus.NewDesc("godwit_mqtt_publishes_acknowledged_total", "Messages of MQTT clients that were published and acknowledged, since start.", nil, nil)
 	descLarge    = prometheus.NewDesc("godwit_mqtt_too_large_total", "Messages that were larger than an MQTT client takes, since start.", nil, nil)
+	descDropped  = prometheus.NewDesc("godwit_mqtt_queue_dropped_total", "Messages of topics that a device which stays away did not get because its mailbox is full, since start.", nil, nil)
 	descKept     = prometheus.NewDesc("godwit_mqtt_sessions", "MQTT sessions that outlast their connections, by whether the client is connected or away.", []string{"client"}, nil)
 )
 
 // Describe implements prometheus.Collector.
 func (g *Gateway) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{descConnects, descRefused, descBroken, descIn, descSent, descDenied, descAnswered, descLarge, descKept} {
+	for _, d := range []*prometheus.Desc{descConnects, descRefused, descBroken, descIn, descSent, descDenied, descAnswered, descLarge, descDropped, descKept} {
 		ch <- d
 	}
 }
@@ -52,6 +54,7 @@ func (g *Gateway) Collect(ch chan<- prometheus.Metric) {
 	count(descDenied, &c.denied)
 	count(descAnswered, &c.answered)
 	count(descLarge, &c.large)
+	count(descDropped, &c.dropped)
 	for t := wire.CONNECT; t <= wire.AUTH; t++ {
 		count(descIn, &c.in[t], t.String())
 	}

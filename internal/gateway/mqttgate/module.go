@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/engine/reactor"
+	"godwit.dev/godwit/internal/gateway/mqttgate/filterdb"
 	"godwit.dev/godwit/internal/server/listen"
 	"godwit.dev/godwit/internal/server/module"
 )
@@ -22,10 +23,17 @@ const closing = 5 * time.Second
 // Module serves MQTT at the address in the setting mqtt_addr, and over WebSocket on the HTTP listener.
 func Module() module.Module {
 	var s settings
-	return module.Module{Name: "mqtt", Settings: &s, Start: func(_ context.Context, h *module.Host) error {
+	lite, pg := filterdb.Migrations()
+	return module.Module{Name: "mqtt", Settings: &s, Tables: module.Tables{SQLite: lite, Postgres: pg}, Start: func(ctx context.Context, h *module.Host) error {
+		kept, err := filterdb.Open(ctx, filterdb.Config{DB: h.Database, Mailbox: h.Mailbox, Several: h.Own != nil, Parse: parseFilter, Now: h.Now, Log: h.Log})
+		if err != nil {
+			return err
+		}
+		h.Close("filters of MQTT devices", closing, kept.Close)
+		h.EraseApp(kept.EraseApp)
 		g := New(Config{
 			Hub: h.Hub, Reactor: h.Reactor, Access: h.Access, Publisher: h.Publisher, Objects: h.Objects, Topics: h.Topics, Requests: h.Requests, ReadDraft: h.ReadDraft,
-			PublishLimit: h.Publishes.Take, Now: h.Now, Version: h.Version, QoS2: s.QoS2, Several: h.Own != nil, Log: h.Log,
+			PublishLimit: h.Publishes.Take, Now: h.Now, Version: h.Version, QoS2: s.QoS2, Filters: kept, Several: h.Own != nil, Log: h.Log,
 		})
 		h.Close("MQTT", closing, g.Close)
 		if err := h.Metrics(g); err != nil {

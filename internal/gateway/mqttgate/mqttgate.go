@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/engine/reactor"
 	"godwit.dev/godwit/internal/gateway"
+	"godwit.dev/godwit/internal/gateway/mqttgate/filterdb"
 	"godwit.dev/godwit/internal/messaging/pubsub"
 	"godwit.dev/godwit/internal/messaging/request"
 	"godwit.dev/godwit/internal/notify/delivery"
@@ -52,6 +53,7 @@ type Access interface {
 	gateway.Origins
 	Known(c access.Claim) (access.Client, error)
 	Revision() uint64
+	App(name string) (access.App, error)
 }
 
 // Config are the parts and settings of a Gateway.
@@ -74,6 +76,7 @@ type Config struct {
 	// PublishLimit takes n messages from a key's budget. wait > 0: they are refused. Nil: no limit.
 	PublishLimit func(key string, n int) (wait time.Duration)
 	Now          func() time.Time // nil: the system's clock
+	Filters      *filterdb.Store  // of topics that devices follow while they are away; nil: none outlasts its connection
 	QoS2         bool             // clients of MQTT 5 may publish at QoS 2, as those of 3.1.1 may in any case
 	Version      string
 	Several      bool // there are other nodes, to which clients of this one can go
@@ -149,6 +152,7 @@ func (g *Gateway) keepSwept() {
 			return
 		case <-tick.C:
 			g.kept.sweep()
+			g.extendKept()
 		}
 	}
 }

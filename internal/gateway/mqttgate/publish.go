@@ -105,6 +105,7 @@ func (g *Gateway) work(j *job, t target, rest string, m *wire.Publish) (wire.Rea
 		}
 		msg.Data = bytes.Clone(m.Payload)
 		j.message = msg
+		j.expiry = m.Properties.Number(wire.MessageExpiry, 0)
 	default:
 		return wire.InvalidTopic, "clients do not publish there"
 	}

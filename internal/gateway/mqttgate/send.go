@@ -43,6 +43,9 @@ func (c *conn) notify(n note) bool {
 	if flags&(inboxOnce|inboxAcked) == 0 || flags&ended != 0 {
 		return false
 	}
+	if n.topic != "" {
+		return c.deliverKept(&n)
+	}
 	h := wire.Head{Topic: inboxName}
 	var text [48]byte
 	start := append(text[:0], `{"seq":`...)
@@ -95,7 +98,7 @@ func (c *conn) tell(m message) bool {
 	switch {
 	case m.gap > 0 && c.has(gaps):
 		return c.publish(&wire.Head{Topic: gapName}, append(strconv.AppendUint([]byte(`{"gap":`), m.gap, 10), '}'))
-	case m.topic == "" || c.isOwn(m.topic, m.payload):
+	case m.topic == "" || c.isOwn(m.topic, m.payload) || m.kept && c.keeps(toTopic(m.topic)):
 		return true
 	}
 	h := wire.Head{Topic: m.topic}

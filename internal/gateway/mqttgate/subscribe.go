@@ -24,6 +24,8 @@ type ask struct {
 	reasons []wire.Reason
 	why     string
 	open    map[object.Key]int // indexes of what is not stored yet
+	keeping bool               // its filters of topics are not stored yet
+	kept    bool               // it has such filters
 	left    int                // of an UNSUBSCRIBE packet: how many of its objects are not stored yet
 	digest  string             // of the device's registrations
 }
@@ -44,6 +46,7 @@ func (c *conn) subscribe(p wire.Packet, in *input) error {
 		return nil
 	}
 	byGroup := make(map[string][][]byte)
+	var keep []string
 	for i, f := range s.Filters {
 		sub := subscription{filter: string(f.Name), qos: f.QoS, noLocal: f.NoLocal}
 		var why string
@@ -62,8 +65,15 @@ func (c *conn) subscribe(p wire.Packet, in *input) error {
 		}
 		if !a.reasons[i].Failed() {
 			c.remember(sub)
+			if _, inner, _ := cutShare(sub.filter); sub.qos > 0 && !f.NoLocal && c.mayKeep(inner) {
+				a.reasons[i] = wire.GrantedQoS1
+				keep = append(keep, sub.filter)
+			} else if c.has(queued) {
+				c.dropKept(sub.filter)
+			}
 		}
 	}
+	c.keepThen(a, keep)
 	c.register(a, byGroup, in)
 	return nil
 }
@@ -109,7 +119,7 @@ func (c *conn) wantObject(s *subscription) {
 // register registers for the objects of a SUBSCRIBE packet, whose answer waits until that is stored. Without objects the answer is sent now.
 func (c *conn) register(a *ask, byGroup map[string][][]byte, in *input) {
 	if len(byGroup) == 0 {
-		c.answer(a)
+		c.answerUnlessKeeping(a)
 		return
 	}
 	for key, i := range a.open {
@@ -120,7 +130,9 @@ func (c *conn) register(a *ask, byGroup map[string][][]byte, in *input) {
 	}
 	c.mu.Lock()
 	m := c.busy()
-	m.asks = append(m.asks, a)
+	if !slices.Contains(m.asks, a) {
+		m.asks = append(m.asks, a)
+	}
 	c.mu.Unlock()
 	for group, objects := range byGroup {
 		in.frame = frame.Client{Kind: frame.KindRegister, Group: []byte(group), Objects: objects}
@@ -179,7 +191,7 @@ func (c *conn) unregisteredSome(digest string) {
 // answerReady answers the packets that wait for no more. c.mu is held.
 func (c *conn) answerReady() {
 	c.more.asks = slices.DeleteFunc(c.more.asks, func(a *ask) bool {
-		if len(a.open) > 0 || a.left > 0 {
+		if len(a.open) > 0 || a.left > 0 || a.keeping {
 			return false
 		}
 		c.answer(a)
@@ -373,6 +385,7 @@ func (c *conn) unsubscribe(p wire.Packet, in *input) error {
 			objects = append(objects, key)
 		}
 		c.forget(filter)
+		c.dropKept(filter)
 	}
 	if a.left = len(objects); a.left == 0 {
 		c.answer(a)

@@ -19,6 +19,7 @@ type willing struct {
 func (g *Gateway) willOf(in *wire.Connect) *willing {
 	w := &willing{delay: time.Duration(in.WillProperties.Number(wire.WillDelay, 0)) * time.Second}
 	w.t, w.rest = targetOf(string(in.WillTopic))
+	w.job.qos = in.WillQoS
 	_, _ = g.work(&w.job, w.t, w.rest, willMessage(in)) // was checked
 	return w
 }
@@ -48,18 +49,22 @@ func (g *Gateway) closed(c *conn) {
 	var s *keptSession
 	var r *rights
 	var expiry uint32
+	var q *queue
 	if m != nil && c.has(welcomed) {
 		w, s, r, expiry = m.will, m.state, m.rights, m.expiry
 		m.will, m.state = nil, nil
 	}
 	if m != nil {
 		m.flight, m.later, m.asks = nil, nil, nil
+		q, m.queue = m.queue, nil
 	}
 	c.mu.Unlock()
 	if w != nil && (c.has(parted) || !g.stillAllowed(r, w)) {
 		w = nil
 	}
 	app := c.sess.App()
+	replaced := s != nil && !g.kept.owns(c, s)
+	g.leaveQueue(q, expiry, replaced)
 	if s != nil {
 		w = g.kept.left(c, s, expiry, w)
 	}

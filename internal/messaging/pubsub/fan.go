@@ -91,7 +91,7 @@ func (f *fan) got(to *feed, m topic.Message) {
 		w.miss(to, 1)
 	} else {
 		w.bytes += size
-		p := &post{Message: frame.Message{Topic: name, ContentType: m.Header.Get(contentType), Data: m.Data}, trace: f.follow(&m)}
+		p := &post{Message: frame.Message{Topic: name, ContentType: m.Header.Get(contentType), Data: m.Data, Kept: m.Header.Get(kept) != ""}, trace: f.follow(&m)}
 		w.items = append(w.items, item{feed: to, post: p})
 	}
 	to.tally.messages.Add(1)

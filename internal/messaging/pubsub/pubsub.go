@@ -37,6 +37,7 @@ const (
 // Headers of messages.
 const (
 	contentType = "Content-Type"
+	kept        = "Godwit-Kept"
 	traceparent = "traceparent" // NATS clients may write it in other letters
 )
 
@@ -114,6 +115,7 @@ type Message struct {
 	ContentType string // empty: bytes of no type
 	Traceparent string // W3C trace context, passed on to NATS clients; empty: none
 	Data        []byte
+	Kept        bool // it waits in mailboxes too, for MQTT clients that may be away
 }
 
 // Check applies the rules of messages. A returned error is a *notification.FieldError.
@@ -158,6 +160,12 @@ func (s *Service) publish(ctx context.Context, app string, m *Message, parent st
 	out := topic.Message{Subject: topic.Topic(m.Topic), Data: m.Data}
 	if m.ContentType != "" {
 		out.Header = topic.Header{contentType: {m.ContentType}}
+	}
+	if m.Kept {
+		if out.Header == nil {
+			out.Header = topic.Header{}
+		}
+		out.Header[kept] = []string{"1"}
 	}
 	if parent != "" && printable(parent) {
 		if out.Header == nil {

@@ -11,6 +11,7 @@ import (
 type Message struct {
 	Topic, ContentType string
 	Data               []byte
+	Kept               bool // it waits in mailboxes too; only frames to MQTT clients say so
 }
 
 // EncodeMessage makes a message frame. It is the same for every receiver: encode it once per format and share it.

@@ -65,8 +65,8 @@ func appPath(name string) string { return "/v1/apps/" + url.PathEscape(name) }
 
 // appSettings holds the flags that change an app.
 type appSettings struct {
-	jwtKeys, origins, certTopics, certServe          []string
-	jwks, introspect, introID, introSecret, iss, aud string
+	jwtKeys, origins, certTopics, certServe, mqttKeep []string
+	jwks, introspect, introID, introSecret, iss, aud  string
 }
 
 func (s *appSettings) flags(cmd *cobra.Command) {
@@ -77,6 +77,7 @@ func (s *appSettings) flags(cmd *cobra.Command) {
 	f.StringVar(&s.introID, "introspect-id", "", "user name for the introspection URL")
 	f.StringVar(&s.introSecret, "introspect-secret-file", "", "file with the password for the introspection URL")
 	f.StringArrayVar(&s.origins, "origin", nil, "web page origin that may connect, like https://example.org (repeatable)")
+	f.StringArrayVar(&s.mqttKeep, "mqtt-keep", nil, "topics whose messages wait for clients of MQTT that are away, like jobs.> (repeatable)")
 	f.StringArrayVar(&s.certTopics, "certificate-topic", nil, "topics that a client certificate may subscribe to, like units.{sub}.> (repeatable)")
 	f.StringArrayVar(&s.certServe, "certificate-serve", nil, "subjects that a client certificate may serve, like ask.{sub} (repeatable)")
 	f.StringVar(&s.iss, "issuer", "", "issuer (iss) demanded of client tokens")
@@ -102,6 +103,7 @@ func (s *appSettings) change(cmd *cobra.Command) (map[string]any, error) {
 		list         []string
 	}{
 		{"origin", "origins", s.origins},
+		{"mqtt-keep", "mqtt_keep", s.mqttKeep},
 		{"certificate-topic", "certificate_topics", s.certTopics},
 		{"certificate-serve", "certificate_serve", s.certServe},
 	} {

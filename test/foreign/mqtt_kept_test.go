@@ -1,0 +1,212 @@
+package foreign
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/testkit/thorough"
+	"godwit.dev/godwit/test/blackbox"
+)
+
+// keeping starts a server whose app lets messages of these topics wait for clients of MQTT.
+func keeping(t *testing.T, patterns ...string) *blackbox.Server {
+	t.Helper()
+	server := blackbox.Start(t, blackbox.Dev(), blackbox.Args("--mqtt-addr", blackbox.Free(t)))
+	args := []string{"app", "set", "demo", "--data", server.Dir}
+	for _, p := range patterns {
+		args = append(args, "--mqtt-keep", p)
+	}
+	if out, err := server.Manage(args...); err != nil {
+		t.Fatal(out)
+	}
+	d := newDevice(t, server)
+	d.connect(command{ID: "probe", User: "demo/probe"})
+	filter := strings.NewReplacer(".", "/", ">", "#").Replace(patterns[0])
+	blackbox.Eventually(t, "the server knows what it is to keep", func() error {
+		d.Do(command{Do: "subscribe", Filter: filter, QoS: 1})
+		if e := d.want("subscribed"); len(e.Codes) != 1 || e.Codes[0] != 1 {
+			return fmt.Errorf("granted %v", e.Codes)
+		}
+		return nil
+	})
+	d.Do(command{Do: "unsubscribe", Filter: filter})
+	d.want("unsubscribed")
+	d.Do(command{Do: "disconnect"})
+	d.want("closed")
+	return server
+}
+
+func newDevice(t *testing.T, server *blackbox.Server) *hand {
+	t.Helper()
+	return &hand{t: t, device: &goDevice{addr: mqttAddress(t, server), events: make(chan happening, 4096)}}
+}
+
+// leave disconnects a device once the server has its acknowledgements, and waits until the server knows that it is gone.
+func leave(t *testing.T, server *blackbox.Server, d *hand, recipient string, others int) {
+	t.Helper()
+	api := server.API()
+	blackbox.Eventually(t, "acknowledged", func() error {
+		if n, err := api.Pending(t.Context()); err != nil || n > 0 {
+			return fmt.Errorf("%d are pending: %w", n, err)
+		}
+		return nil
+	})
+	d.Do(command{Do: "disconnect"})
+	d.want("closed")
+	blackbox.Eventually(t, "gone", func() error {
+		var r struct{ Sessions []any }
+		answer, err := api.Do(t.Context(), "GET", "/v1/recipients/"+recipient, nil)
+		if err == nil && answer.Status == 200 {
+			err = answer.JSON(&r)
+		}
+		if err == nil && len(r.Sessions) > others {
+			return fmt.Errorf("%d sessions", len(r.Sessions))
+		}
+		return err
+	})
+}
+
+// TestMQTTTopicsWaitForThoseWhoAreAway: messages of QoS 1 wait for a device that is away, each for one member of a queue; nothing waits that the
+// app does not allow, after UNSUBSCRIBE, or for a clean session.
+func TestMQTTTopicsWaitForThoseWhoAreAway(t *testing.T) {
+	server := keeping(t, "jobs.>")
+	publisher := newDevice(t, server)
+	publisher.connect(command{ID: "publisher", User: "demo/publisher", Clean: true})
+	me := command{ID: "unit", User: "demo/unit"}
+	d := newDevice(t, server)
+	d.connect(me)
+	d.subscribe("jobs/#", 1, 1)
+	d.subscribe("news/#", 1, 0)
+	publisher.publish("jobs/1", "one", 1)
+	if e := d.message("jobs/1", "one"); e.QoS != 1 {
+		t.Errorf("a message of QoS 1 came at QoS %d", e.QoS)
+	}
+	publisher.publish("jobs/2", "two", 0) // which paho.golang does not wait for
+	if e := d.message("jobs/2", "two"); e.QoS != 0 {
+		t.Errorf("a message of QoS 0 came at QoS %d", e.QoS)
+	}
+	leave(t, server, d, "unit", 0)
+	publisher.publish("jobs/3", "three", 1)
+	publisher.publish("news/1", "lost", 1)
+	publisher.publish("jobs/4", "four", 1)
+	if !d.connect(me).Present {
+		t.Error("the session is gone")
+	}
+	d.message("jobs/3", "three")
+	d.message("jobs/4", "four")
+	d.Do(command{Do: "unsubscribe", Filter: "jobs/#"})
+	d.want("unsubscribed")
+	publisher.publish("jobs/5", "to nobody", 1)
+	d.subscribe("jobs/#", 1, 1)
+	leave(t, server, d, "unit", 0)
+	publisher.publish("jobs/6", "waits in vain", 1)
+	me.Clean = true
+	d.connect(me)
+	d.subscribe("jobs/#", 1, 0)
+	publisher.publish("jobs/7", "seven", 1)
+	d.message("jobs/7", "seven")
+}
+
+// TestMQTTQueueMembersShareWhatWaits: each message waits for one member of a queue, and for one that is here if there is one.
+func TestMQTTQueueMembersShareWhatWaits(t *testing.T) {
+	server := keeping(t, "jobs.>")
+	publisher := newDevice(t, server)
+	publisher.connect(command{ID: "publisher", User: "demo/publisher", Clean: true})
+	members := []*hand{newDevice(t, server), newDevice(t, server)}
+	for i, m := range members {
+		m.connect(command{ID: numbered("member", i), User: "demo/worker"})
+		m.subscribe("$share/workers/jobs/#", 1, 1)
+	}
+	leave(t, server, members[1], "worker", 1)
+	for i := range count {
+		publisher.publish(fmt.Sprint("jobs/", i), "job", 1)
+		members[0].message(fmt.Sprint("jobs/", i), "job")
+	}
+	leave(t, server, members[0], "worker", 0)
+	for i := range count {
+		publisher.publish(fmt.Sprint("jobs/", i), "job", 1)
+	}
+	times := make(map[string]int)
+	for i, m := range members {
+		m.connect(command{ID: numbered("member", i), User: "demo/worker"})
+		for range count / len(members) { // they take turns
+			e := m.want("message")
+			m.Do(command{Do: "ack", Ref: e.Ref})
+			times[e.Topic]++
+		}
+	}
+	for i := range count {
+		if n := times[fmt.Sprint("jobs/", i)]; n != 1 {
+			t.Errorf("job %d came %d times", i, n)
+		}
+	}
+}
+
+// TestMQTTTopicsSurviveKills: the server is killed while devices come and go. Every message whose publisher was answered comes to each of
+// them, in order.
+func TestMQTTTopicsSurviveKills(t *testing.T) {
+	blackbox.Long(t)
+	server := keeping(t, "jobs.>")
+	kills := thorough.Rounds(3, 20)
+	const each = 60
+	subscribers := []*hand{newDevice(t, server), newDevice(t, server)}
+	for i, d := range subscribers {
+		d.connect(command{ID: numbered("unit", i), User: "demo/unit"})
+		d.subscribe("jobs/+", 1, 1)
+	}
+	subscribers[1].Do(command{Do: "disconnect"}) // it is away until the end
+	subscribers[1].want("closed")
+	publisher := newDevice(t, server)
+	publisher.connect(command{ID: "publisher", User: "demo/publisher", Clean: true})
+	for i := range kills * each {
+		killed := i%each == each/2
+		payload := fmt.Sprint(i)
+		publisher.Do(command{Do: "publish", Topic: "jobs/x", Payload: payload, QoS: 1})
+		if killed {
+			restart(t, server)
+			for _, d := range []*hand{publisher, subscribers[0]} {
+				d.want("closed")
+			}
+			publisher.connect(command{ID: "publisher", User: "demo/publisher", Clean: true})
+			subscribers[0].connect(command{ID: "unit-0", User: "demo/unit"})
+		}
+		for {
+			e := publisher.want("published")
+			if e.Code == 0 && e.Text == "<nil>" {
+				break
+			}
+			publisher.Do(command{Do: "publish", Topic: "jobs/x", Payload: payload, QoS: 1}) // it was not answered
+		}
+	}
+	subscribers[1].connect(command{ID: "unit-1", User: "demo/unit"})
+	for n, d := range subscribers {
+		next := 0
+		for next < kills*each {
+			e := d.want("message")
+			d.Do(command{Do: "ack", Ref: e.Ref})
+			var got int
+			if _, err := fmt.Sscan(e.Payload, &got); err != nil || got > next {
+				t.Fatalf("subscriber %d got %s, want %d", n, e.Payload, next)
+			}
+			if got == next { // others come again
+				next++
+			}
+		}
+	}
+}
+
+// restart kills the server within a moment and starts it again.
+func restart(t *testing.T, server *blackbox.Server) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), rand.N(10*time.Millisecond))
+	defer cancel()
+	<-ctx.Done() // the kill comes before, during or after the publish
+	server.Kill()
+	if err := server.Launch(); err != nil {
+		t.Fatal(err)
+	}
+}
