@@ -8,14 +8,15 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 )
 
 // keeping starts a server whose app lets messages of these topics wait for clients of MQTT.
-func keeping(t *testing.T, patterns ...string) *blackbox.Server {
+func keeping(t *testing.T, store []string, patterns ...string) *blackbox.Server {
 	t.Helper()
-	server := blackbox.Start(t, blackbox.Dev(), blackbox.Args("--mqtt-addr", blackbox.Free(t)))
+	server := blackbox.Start(t, blackbox.Dev(), blackbox.Args("--mqtt-addr", blackbox.Free(t)), blackbox.Args(store...))
 	args := []string{"app", "set", "demo", "--data", server.Dir}
 	for _, p := range patterns {
 		args = append(args, "--mqtt-keep", p)
@@ -73,7 +74,13 @@ func leave(t *testing.T, server *blackbox.Server, d *hand, recipient string, oth
 // TestMQTTTopicsWaitForThoseWhoAreAway: messages of QoS 1 wait for a device that is away, each for one member of a queue; nothing waits that the
 // app does not allow, after UNSUBSCRIBE, or for a clean session.
 func TestMQTTTopicsWaitForThoseWhoAreAway(t *testing.T) {
-	server := keeping(t, "jobs.>")
+	blackbox.Long(t)
+	t.Run("SQLite", func(t *testing.T) { topicsWait(t, keeping(t, nil, "jobs.>")) })
+	t.Run("PostgreSQL", func(t *testing.T) { topicsWait(t, keeping(t, []string{"--postgres", pgtest.Database(t)}, "jobs.>")) })
+}
+
+func topicsWait(t *testing.T, server *blackbox.Server) {
+	t.Helper()
 	publisher := newDevice(t, server)
 	publisher.connect(command{ID: "publisher", User: "demo/publisher", Clean: true})
 	me := command{ID: "unit", User: "demo/unit"}
@@ -113,7 +120,7 @@ func TestMQTTTopicsWaitForThoseWhoAreAway(t *testing.T) {
 
 // TestMQTTQueueMembersShareWhatWaits: each message waits for one member of a queue, and for one that is here if there is one.
 func TestMQTTQueueMembersShareWhatWaits(t *testing.T) {
-	server := keeping(t, "jobs.>")
+	server := keeping(t, nil, "jobs.>")
 	publisher := newDevice(t, server)
 	publisher.connect(command{ID: "publisher", User: "demo/publisher", Clean: true})
 	members := []*hand{newDevice(t, server), newDevice(t, server)}
@@ -150,7 +157,7 @@ func TestMQTTQueueMembersShareWhatWaits(t *testing.T) {
 // them, in order.
 func TestMQTTTopicsSurviveKills(t *testing.T) {
 	blackbox.Long(t)
-	server := keeping(t, "jobs.>")
+	server := keeping(t, nil, "jobs.>")
 	kills := thorough.Rounds(3, 20)
 	const each = 60
 	subscribers := []*hand{newDevice(t, server), newDevice(t, server)}

@@ -161,8 +161,15 @@ func (s *Store) Keep(d Device, filter string, until time.Time, done func(error))
 	s.add(change{of: d, filter: filter, until: until, done: done})
 }
 
-// Drop ends a filter of a device.
-func (s *Store) Drop(d Device, filter string) { s.add(change{of: d, filter: filter, gone: true}) }
+// Drop ends a filter of a device. On this node nothing matches it from now on.
+func (s *Store) Drop(d Device, filter string) {
+	s.mu.Lock()
+	if x := s.apps[d.App]; x != nil {
+		x.remove(d, filter)
+	}
+	s.mu.Unlock()
+	s.add(change{of: d, filter: filter, gone: true})
+}
 
 // Forget ends all filters of a device, and erases what waits for it.
 func (s *Store) Forget(d Device) { s.add(change{of: d, gone: true}) }
