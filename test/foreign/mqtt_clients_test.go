@@ -73,7 +73,9 @@ func makers() []maker {
 		{"paho-mqtt 5", true, inPython("5")},
 		{"mqtt.js 3.1.1", false, inNode("4")},
 		{"mqtt.js 5", true, inNode("5")},
-		{"paho.golang 5", true, func(_ *testing.T, addr string) device { return &goDevice{addr: addr, events: make(chan happening, 256)} }},
+		{"paho.golang 5", true, func(_ *testing.T, addr string) device {
+			return &goDevice{addr: addr, events: make(chan happening, 256)}
+		}},
 	}
 }
 
