@@ -145,11 +145,13 @@ func (c *conn) Verified(who access.Client) error {
 		c.set(watchful)
 	}
 	if len(who.Publish) > 0 {
-		claim := access.Claim{App: who.App, Recipient: who.Recipient, Token: m.hello.Token, Device: who.Device, CertURI: access.CertURI(c.out.TLS())}
-		m.rights = &rights{key: who.Key, patterns: who.Publish, claim: claim, revision: c.gate.cfg.Access.Revision()}
 		c.set(publishes)
 	}
-	if w := m.will; w != nil && !m.rights.allow(w.t, w.rest) {
+	if cert := access.CertURI(c.out.TLS()); len(who.Publish) > 0 && (m.hello.Token != "" || cert != "") {
+		claim := access.Claim{App: who.App, Recipient: who.Recipient, Token: m.hello.Token, Device: who.Device, CertURI: cert}
+		m.rights = &rights{key: who.Key, patterns: who.Publish, claim: claim, revision: c.gate.cfg.Access.Revision()}
+	}
+	if w := m.will; w != nil && !c.rights().allow(w.t, w.rest) {
 		return errWill
 	}
 	c.gate.kept.take(c, who)

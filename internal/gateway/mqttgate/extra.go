@@ -71,7 +71,7 @@ func (c *conn) busy() *extra {
 // tidy drops an extra that holds nothing. c.mu is held.
 func (c *conn) tidy() {
 	m := c.more
-	if m == nil || !m.idle() || c.has(limited|lasting|publishes|aliased) {
+	if m == nil || !m.idle() || m.rights != nil || c.has(limited|lasting|aliased) {
 		return
 	}
 	c.more = nil

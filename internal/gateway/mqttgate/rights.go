@@ -19,6 +19,20 @@ type rights struct {
 	revision uint64 // of apps and keys when they were checked
 }
 
+// open are the rights of clients of a development server that show no credential: there is nothing to check again, and nothing to keep.
+var open = &rights{patterns: []string{">", toLevel + ".>", objectLevel + ".>", askLevel + ".>"}}
+
+// rights returns what the client may publish; nil: nothing. c.mu is held.
+func (c *conn) rights() *rights {
+	switch {
+	case !c.has(publishes):
+		return nil
+	case c.more == nil || c.more.rights == nil:
+		return open
+	}
+	return c.more.rights
+}
+
 // allow reports whether the client may publish to a target. r may be nil.
 func (r *rights) allow(t target, rest string) bool {
 	switch {
@@ -59,9 +73,9 @@ func (c *conn) mayPublish(t target, rest string) (wire.Reason, string) {
 		return wire.NotAuthorized, denied
 	}
 	c.mu.Lock()
-	r := c.more.rights
+	r := c.rights()
 	c.mu.Unlock()
-	if now := c.gate.cfg.Access.Revision(); now != r.revision {
+	if now := c.gate.cfg.Access.Revision(); r != open && now != r.revision {
 		if !c.gate.renew(r) {
 			c.unset(publishes)
 			return wire.NotAuthorized, denied

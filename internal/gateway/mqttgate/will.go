@@ -51,7 +51,7 @@ func (g *Gateway) closed(c *conn) {
 	var expiry uint32
 	var q *queue
 	if m != nil && c.has(welcomed) {
-		w, s, r, expiry = m.will, m.state, m.rights, m.expiry
+		w, s, r, expiry = m.will, m.state, c.rights(), m.expiry
 		m.will, m.state = nil, nil
 	}
 	if m != nil {
@@ -78,7 +78,7 @@ func (g *Gateway) stillAllowed(r *rights, w *willing) bool {
 	if r == nil {
 		return false
 	}
-	if now := g.cfg.Access.Revision(); now != r.revision && !g.renew(r) {
+	if now := g.cfg.Access.Revision(); r != open && now != r.revision && !g.renew(r) {
 		return false
 	}
 	return r.allow(w.t, w.rest)
