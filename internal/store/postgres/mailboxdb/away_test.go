@@ -66,16 +66,20 @@ func TestPostgreSQLKilledUnderPublishers(t *testing.T) {
 	close(stop)
 	publishers.Wait()
 	for to, ids := range answered {
-		res, err := s.Pending(t.Context(), []mailbox.PendingQuery{{App: storetest.App, Recipient: to, Limit: 1 << 20}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		there, last := map[string]bool{}, uint64(0)
-		for _, it := range res[0].Items {
-			if it.Seq != last+1 {
-				t.Errorf("%s has seq %d after %d", to, it.Seq, last)
+		for q, more := (mailbox.PendingQuery{App: storetest.App, Recipient: to}), true; more; { // an answer has a thousand at most
+			res, err := s.Pending(t.Context(), []mailbox.PendingQuery{q})
+			if err != nil {
+				t.Fatal(err)
 			}
-			there[it.N.ID], last = true, it.Seq
+			for _, it := range res[0].Items {
+				if it.Seq != last+1 {
+					t.Errorf("%s has seq %d after %d", to, it.Seq, last)
+				}
+				there[it.N.ID], last = true, it.Seq
+				q.Have = append(q.Have, it.Pos)
+			}
+			more = res[0].More
 		}
 		for _, id := range ids {
 			if !there[id] {
