@@ -159,7 +159,7 @@ func TestMQTTTopicsSurviveKills(t *testing.T) {
 	blackbox.Long(t)
 	server := keeping(t, nil, "jobs.>")
 	kills := thorough.Rounds(3, 20)
-	const each = 60
+	const each = 40 // of all kills together fewer than a mailbox holds
 	subscribers := []*hand{newDevice(t, server), newDevice(t, server)}
 	for i, d := range subscribers {
 		d.connect(command{ID: numbered("unit", i), User: "demo/unit"})
