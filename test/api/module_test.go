@@ -282,7 +282,7 @@ func TestTablesOfModulesAreMigrated(t *testing.T) {
 	if err := s.stop(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.MoveToPostgres(t.Context(), store.MoveConfig{Data: data, Postgres: url}); err == nil || !strings.Contains(err.Error(), "module-notes.db has the tables of a module that this program does not have") {
+	if _, err := store.MoveToPostgres(t.Context(), store.MoveConfig{Data: data, Postgres: url, Tables: app.Tables(modules.All())}); err == nil || !strings.Contains(err.Error(), "module-notes.db has the tables of a module that this program does not have") {
 		t.Errorf("without the module: %v", err)
 	}
 	out, err := program(t.Context(), "nothing", "migrate", "sqlite-to-postgres", data, "--postgres", url).CombinedOutput()

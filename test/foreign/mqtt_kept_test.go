@@ -118,6 +118,57 @@ func topicsWait(t *testing.T, server *blackbox.Server) {
 	d.message("jobs/7", "seven")
 }
 
+// TestMQTTErasedRecipientLeavesNothing: with a recipient go the filters of its devices and the messages that wait for them.
+func TestMQTTErasedRecipientLeavesNothing(t *testing.T) {
+	t.Run("SQLite", func(t *testing.T) { eraseUnit(t, keeping(t, nil, "jobs.>")) })
+	t.Run("PostgreSQL", func(t *testing.T) { eraseUnit(t, keeping(t, []string{"--postgres", pgtest.Database(t)}, "jobs.>")) })
+}
+
+func eraseUnit(t *testing.T, server *blackbox.Server) {
+	t.Helper()
+	publisher := newDevice(t, server)
+	publisher.connect(command{ID: "publisher", User: "demo/publisher", Clean: true})
+	me := command{ID: "unit", User: "demo/unit"}
+	d := newDevice(t, server)
+	d.connect(me)
+	d.subscribe("jobs/#", 1, 1)
+	leave(t, server, d, "unit", 0)
+	publisher.publish("jobs/1", "one", 1)
+	if boxes := deviceMailboxes(t, server); len(boxes) != 1 {
+		t.Fatalf("the message waits in %q", boxes)
+	}
+	answer, err := server.API().Do(t.Context(), "DELETE", "/v1/recipients/unit", nil)
+	if err != nil || answer.Status/100 != 2 {
+		t.Fatalf("erase: %+v, %v", answer, err)
+	}
+	publisher.publish("jobs/2", "two", 1)
+	if boxes := deviceMailboxes(t, server); len(boxes) > 0 {
+		t.Errorf("after the erasure messages wait in %q", boxes)
+	}
+	if d.connect(me).Present {
+		t.Error("the session of an erased recipient is there")
+	}
+}
+
+// deviceMailboxes lists the mailboxes of MQTT devices.
+func deviceMailboxes(t *testing.T, server *blackbox.Server) (names []string) {
+	t.Helper()
+	var list struct{ Items []struct{ ID string } }
+	answer, err := server.API().Do(t.Context(), "GET", "/v1/recipients?limit=1000", nil)
+	if err == nil {
+		err = answer.JSON(&list)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range list.Items {
+		if strings.HasPrefix(r.ID, "mqtt:") {
+			names = append(names, r.ID)
+		}
+	}
+	return names
+}
+
 // TestMQTTQueueMembersShareWhatWaits: each message waits for one member of a queue, and for one that is here if there is one.
 func TestMQTTQueueMembersShareWhatWaits(t *testing.T) {
 	server := keeping(t, nil, "jobs.>")

@@ -41,10 +41,11 @@ func run(ctx context.Context, raced, flags, raceFlags, targets []string, atOnce 
 	if err != nil {
 		return err
 	}
+	racedAtOnce, othersAtOnce := share(atOnce, len(with) > 0, len(without) > 0)
 	out := &lines{to: os.Stdout}
 	runs := []*exec.Cmd{
-		goTest(ctx, "1", slices.Concat(flags, raceFlags), with, share(atOnce, len(without) > 0)),
-		goTest(ctx, "0", flags, without, share(atOnce, len(with) > 0)),
+		goTest(ctx, "1", slices.Concat(flags, raceFlags), with, racedAtOnce),
+		goTest(ctx, "0", flags, without, othersAtOnce),
 	}
 	failed := make([]error, len(runs)+1)
 	failed[len(runs)] = makeAll(ctx, targets, out) // run first: their clients have shorter timeouts than a machine full of tests needs
@@ -97,12 +98,17 @@ func list(ctx context.Context, patterns []string) ([]string, error) {
 	return strings.Fields(string(text)), nil
 }
 
-// share returns one run's part of the number of packages tested at once.
-func share(atOnce int, shared bool) int {
-	if shared {
-		atOnce /= 2
+// share divides the number of packages tested at once between both runs. Packages with the race detector compute more and wait less than
+// others, so they get a third.
+func share(atOnce int, raced, others bool) (forRaced, forOthers int) {
+	switch {
+	case !raced:
+		return 0, max(atOnce, 1)
+	case !others:
+		return max(atOnce, 1), 0
 	}
-	return max(atOnce, 1)
+	forRaced = max((atOnce+1)/3, 1)
+	return forRaced, max(atOnce-forRaced, 1)
 }
 
 // goTest returns a run of go test, or nil if there are no packages. The race detector needs cgo; the product is built without it.

@@ -21,6 +21,7 @@ type keptSession struct {
 	until    time.Time     // while it is away
 	will     *willing      // of a client that is away: it is published unless the client comes back in time
 	timer    *time.Timer   // of the will
+	erased   bool          // it ends with its connection
 }
 
 // sessionName identifies a session.
@@ -105,7 +106,7 @@ func (k *keptSessions) left(c *conn, s *keptSession, expiry uint32, w *willing) 
 		return w
 	}
 	s.owner = nil
-	if expiry == 0 || k.away >= k.most || k.g.ctx.Err() != nil {
+	if expiry == 0 || s.erased || k.away >= k.most || k.g.ctx.Err() != nil {
 		delete(k.all, s.of)
 		return w
 	}
@@ -144,6 +145,24 @@ func (k *keptSessions) sweep() {
 			k.away--
 		}
 	}
+}
+
+// erase drops the sessions of an erased recipient, without their wills, and returns how many that were.
+func (k *keptSessions) erase(app, recipient string) (n int) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for name, s := range k.all {
+		if name.app != app || name.recipient != recipient {
+			continue
+		}
+		n++
+		if s.erased = true; s.owner == nil {
+			s.comeBack()
+			delete(k.all, name)
+			k.away--
+		}
+	}
+	return n
 }
 
 // close stops the timers of wills. Those of clients that are away when the server stops are not published.

@@ -36,6 +36,7 @@ func Module() module.Module {
 			PublishLimit: h.Publishes.Take, Now: h.Now, Version: h.Version, QoS2: s.QoS2, Filters: kept, Several: h.Own != nil, Log: h.Log,
 		})
 		h.Close("MQTT", closing, g.Close)
+		h.EraseRecipient(g.eraseRecipient)
 		if err := h.Metrics(g); err != nil {
 			return err
 		}

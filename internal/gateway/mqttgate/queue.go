@@ -363,6 +363,17 @@ func (l *lane) keepFor(ctx context.Context, batch []job) {
 	}
 }
 
+// eraseRecipient deletes what is kept for the devices of an erased recipient. Sessions that another node keeps in its memory last until their time
+// is over; they have names of topics and no message.
+func (g *Gateway) eraseRecipient(ctx context.Context, app, recipient string) (int, error) {
+	n := g.kept.erase(app, recipient)
+	if g.cfg.Filters == nil {
+		return n, nil
+	}
+	devices, err := g.cfg.Filters.EraseRecipient(ctx, app, recipient)
+	return max(n, devices), err //nolint:wrapcheck // says what it erased
+}
+
 // extendKept has the filters of connected devices last.
 func (g *Gateway) extendKept() {
 	if g.cfg.Filters == nil {

@@ -43,6 +43,11 @@ type Objects interface {
 	Erase(ctx context.Context, app, recipient string) error
 }
 
+// Rest is the data of a recipient outside the parts above.
+type Rest interface {
+	EraseRecipient(ctx context.Context, app, recipient string) (int, error)
+}
+
 // Traces are the logs and files that may still contain data of an erased recipient.
 type Traces interface {
 	Erased(ctx context.Context, app, name string) error
@@ -54,6 +59,7 @@ type Config struct {
 	Presence  Presence
 	Endpoints Endpoints
 	Objects   Objects
+	Rest      Rest   // nil: there is none
 	Traces    Traces // nil: nobody looks for them
 	Log       *slog.Logger
 }
@@ -178,10 +184,16 @@ func (s *Service) Erase(ctx context.Context, app, name, by string) error {
 	if failed != nil {
 		return failed
 	}
+	rest := 0
+	if s.Rest != nil {
+		if rest, failed = s.Rest.EraseRecipient(ctx, app, name); failed != nil {
+			return failed
+		}
+	}
 	if offlineErr != nil {
 		return offlineErr
 	}
-	if err != nil && ended+len(regs)+endpoints == 0 {
+	if err != nil && ended+len(regs)+endpoints+rest == 0 {
 		return err
 	}
 	if s.Traces != nil {

@@ -103,6 +103,7 @@ type tenant struct {
 type meeting struct {
 	*testing.T
 	url       string
+	operator  string // the operator key
 	client    *http.Client
 	red, blue *tenant
 	mu        sync.Mutex
@@ -149,7 +150,7 @@ func newMeeting(t *testing.T, red, blue string) *meeting {
 	if err := done(); err != nil {
 		t.Fatal(err)
 	}
-	server, err := app.Start(t.Context(), cfg, app.Options{Log: slog.New(slog.DiscardHandler), Version: "test"})
+	server, err := app.Start(t.Context(), cfg, app.Options{Log: slog.New(slog.DiscardHandler), Version: "test", OperatorKey: func(key string) { m.operator = key }})
 	if err != nil {
 		t.Fatal(err)
 	}

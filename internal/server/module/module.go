@@ -146,6 +146,8 @@ type Set struct {
 	mounts    map[string]http.Handler
 	pages     []Page
 	erasers   []func(ctx context.Context, app string) error
+
+	recipientErasers []func(ctx context.Context, app, recipient string) (int, error)
 }
 
 // Route is a call of the API with its module.
@@ -206,6 +208,17 @@ func (s *Set) EraseApp(ctx context.Context, app string) error {
 		}
 	}
 	return nil
+}
+
+// EraseRecipient deletes the modules' data of an erased recipient, and returns how many things that was.
+func (s *Set) EraseRecipient(ctx context.Context, app, recipient string) (n int, err error) {
+	for _, erase := range s.recipientErasers {
+		erased, err := erase(ctx, app, recipient)
+		if n += erased; err != nil {
+			return n, err
+		}
+	}
+	return n, nil
 }
 
 // PageOwner returns the name of the module with the page at a path.
@@ -281,6 +294,18 @@ func (h *Host) EraseApp(erase func(ctx context.Context, app string) error) {
 			return fmt.Errorf("erase app %s in module %s: %w", app, h.name, err)
 		}
 		return nil
+	})
+}
+
+// EraseRecipient makes the server call erase for each recipient that is erased, after its sessions have got their goodbye. erase must delete the
+// module's data of the recipient, and returns how many things that was. The caller is told of an error and tries again.
+func (h *Host) EraseRecipient(erase func(ctx context.Context, app, recipient string) (int, error)) {
+	h.set.recipientErasers = append(h.set.recipientErasers, func(ctx context.Context, app, recipient string) (int, error) {
+		n, err := erase(ctx, app, recipient)
+		if err != nil {
+			return n, fmt.Errorf("erase recipient %s of app %s in module %s: %w", recipient, app, h.name, err)
+		}
+		return n, nil
 	})
 }
 

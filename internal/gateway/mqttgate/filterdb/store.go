@@ -35,6 +35,10 @@ const (
 	patience   = 5 * time.Second // for the store at a publish
 )
 
+// countChange counts a change in the revision, by which nodes notice those of others. There is no revision before the first change, so that
+// tables in which nothing was stored are empty.
+const countChange = "INSERT INTO revision (id, n) VALUES (1, 1) ON CONFLICT (id) DO UPDATE SET n = revision.n + 1"
+
 // Device is a device with filters.
 type Device struct{ App, Recipient, Name string }
 
@@ -221,7 +225,7 @@ func (s *Store) carryOut(batch []change) {
 	}
 	var rev int64
 	err := s.cfg.DB.Change(ctx, "store filters of MQTT devices", func(ctx context.Context, tx sqltx.Tx) error {
-		if _, err := tx.Exec(ctx, "UPDATE revision SET n = n + 1"); err != nil {
+		if _, err := tx.Exec(ctx, countChange); err != nil {
 			return err
 		}
 		for i := range batch {
@@ -323,10 +327,45 @@ func (s *Store) Sweep() {
 	}
 }
 
+// EraseRecipient deletes the filters of a recipient's devices with what waits for them, and returns how many devices that were.
+func (s *Store) EraseRecipient(ctx context.Context, app, recipient string) (int, error) {
+	var devices []Device
+	err := s.cfg.DB.Read(ctx, "read the filters of a recipient's MQTT devices", func(ctx context.Context, tx sqltx.Tx) error {
+		devices = nil
+		return tx.Each(ctx, "SELECT DISTINCT device FROM filter WHERE app = $1 AND recipient = $2", []any{app, recipient}, func(r sqltx.Row) error {
+			d := Device{App: app, Recipient: recipient}
+			if err := r.Scan(&d.Name); err != nil {
+				return err
+			}
+			devices = append(devices, d)
+			return nil
+		})
+	})
+	if err != nil || len(devices) == 0 {
+		return 0, err
+	}
+	err = s.cfg.DB.Change(ctx, "erase the filters of a recipient's MQTT devices", func(ctx context.Context, tx sqltx.Tx) error {
+		if _, err := tx.Exec(ctx, countChange); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "DELETE FROM filter WHERE app = $1 AND recipient = $2", app, recipient)
+		return err
+	})
+	if err == nil {
+		err = s.load(ctx) // before the mailboxes are erased, so that nothing matches any more
+	}
+	for _, d := range devices {
+		if gone := s.cfg.Mailbox.Erase(ctx, app, d.Mailbox()); gone != nil && !errors.Is(gone, mailbox.ErrNotFound) {
+			err = errors.Join(err, gone)
+		}
+	}
+	return len(devices), err
+}
+
 // EraseApp deletes the filters of an app. Its mailboxes are deleted with it.
 func (s *Store) EraseApp(ctx context.Context, app string) error {
 	err := s.cfg.DB.Change(ctx, "erase the filters of an app's MQTT devices", func(ctx context.Context, tx sqltx.Tx) error {
-		if _, err := tx.Exec(ctx, "UPDATE revision SET n = n + 1"); err != nil {
+		if _, err := tx.Exec(ctx, countChange); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, "DELETE FROM filter WHERE app = $1", app)

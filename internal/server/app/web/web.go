@@ -166,7 +166,7 @@ func (w *Web) clients() map[string]http.Handler {
 
 // recipients makes the service that lists and erases recipients, and starts the erasure of deleted apps' recipients.
 func (w *Web) recipients() *recipient.Service {
-	known := recipient.New(recipient.Config{Mailbox: w.Core.Mailbox, Presence: w.sessions(), Endpoints: w.Sending.Endpoints, Objects: w.Core.Objects, Traces: w.Eraser, Log: w.Log})
+	known := recipient.New(recipient.Config{Mailbox: w.Core.Mailbox, Presence: w.sessions(), Endpoints: w.Sending.Endpoints, Objects: w.Core.Objects, Rest: w.Modules, Traces: w.Eraser, Log: w.Log})
 	w.Steps.AddRun("erasures of apps", ground.StorePatience, recipient.NewApps(recipient.AppsConfig{
 		Erasing: w.Access.Erasing, Erased: w.Access.AppErased, Mailbox: w.Core.Mailbox, Objects: w.Core.Objects, Rest: w.eraseRest,
 		Files: w.Eraser.Deleted, Own: w.Own("erasures"), Log: w.Log,
