@@ -25,8 +25,9 @@ const (
 // person controls a browser as a user would.
 type person struct {
 	*testing.T
-	ctx  context.Context
-	base string
+	ctx   context.Context
+	base  string
+	asked chan string // questions of the page, each of which is answered with yes
 }
 
 func newPerson(t *testing.T, base string) *person {
@@ -38,12 +39,16 @@ func newPerson(t *testing.T, base string) *person {
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	p := &person{t, ctx, base}
+	p := &person{T: t, ctx: ctx, base: base, asked: make(chan string, 64)}
 	if err := chromedp.Run(ctx); err != nil { // the browser lives as long as the context it was started with
 		t.Fatalf("start the browser: %v", err)
 	}
 	chromedp.ListenTarget(ctx, func(ev any) {
-		if _, ok := ev.(*page.EventJavascriptDialogOpening); ok {
+		if dialog, ok := ev.(*page.EventJavascriptDialogOpening); ok {
+			select {
+			case p.asked <- dialog.Message:
+			default: // nobody looks at so many
+			}
 			go func() { _ = chromedp.Run(ctx, page.HandleJavaScriptDialog(true)) }()
 		}
 	})
@@ -164,6 +169,9 @@ func TestACampaignFromSignInToRecall(t *testing.T) {
 	p.reads("#reach", "30 can be reached")
 	p.reads("#preview", "Low tide at noon")
 	p.clicks("#start")
+	if got, want := <-p.asked, "Send it to 30 addresses over telegram?"; got != want {
+		p.Errorf("asked before the send: %q, want %q", got, want)
+	}
 
 	p.sees(`[data-state="completed"]`)
 	p.reads(`[data-outcome="accepted"]`, "30")

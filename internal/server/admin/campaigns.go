@@ -221,7 +221,7 @@ func (a *admin) showCampaign(v *visit) error {
 
 // showDetail shows a campaign's own page, with the result of a test message.
 func (a *admin) showDetail(v *visit, c *campaign.View, t tried) error {
-	d := detail{progress: a.progress(c), Name: named(c), Facts: facts(c), Testable: !c.Ended(), Tried: t}
+	d := detail{progress: a.progress(v, c), Name: named(c), Facts: facts(c), Testable: !c.Ended(), Tried: t}
 	for _, ch := range previewChannels(c.Campaign.Channels, c.Spec.Audience.Channels) {
 		d.Previews = append(d.Previews, bubbles(&c.Spec, ch)...)
 	}
@@ -233,7 +233,7 @@ func (a *admin) showProgress(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return a.part(v, "campaign", "progress", a.progress(c))
+	return a.part(v, "campaign", "progress", a.progress(v, c))
 }
 
 func (a *admin) campaign(v *visit) (*campaign.View, error) {
@@ -264,10 +264,15 @@ func sentence(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:] + "."
 }
 
-func (a *admin) progress(c *campaign.View) progress {
+func (a *admin) progress(v *visit, c *campaign.View) progress {
 	p := progress{
 		ID: c.ID, State: c.State, Editable: c.State == campaign.Draft || c.State == campaign.Scheduled, Correctable: correctable(c), Detail: c.Detail, Moving: moving(c), Actions: actions(c), Bar: newBar(c), Total: c.Total(),
 		Enumerated: c.Enumerated || c.State == campaign.Draft, Tracked: c.Spec.Tracked(), Shown: c.Shown, Clicked: c.Clicked, NotRecalled: c.NotRecalled,
+	}
+	if c.State == campaign.Draft {
+		if n, err := a.reach(v, &c.Spec.Audience); err == nil { // else the question is asked without figures
+			p.Actions[0].Confirm = question(&c.Spec, n)
+		}
 	}
 	if k := c.Spec.Correction; k != nil {
 		p.Correction = &corrected{At: k.At, Messages: k.Messages, Done: c.Corrected, Not: c.NotCorrected}
@@ -376,7 +381,7 @@ func (a *admin) actOnCampaign(v *visit) error {
 		a.leadTo(v, "/ui/campaigns/"+id, http.StatusOK)
 		return nil
 	}
-	return a.part(v, "campaign", "progress", a.progress(c))
+	return a.part(v, "campaign", "progress", a.progress(v, c))
 }
 
 // facts lists a campaign's settings, for reading.

@@ -81,6 +81,7 @@ type preview struct {
 	Troubles []trouble
 	Counted  bool
 	reached
+	Question string // that a click on the button for sending asks; empty: there is none, since the message has mistakes
 	Previews []bubble
 	Template string // that it is of
 	Left     string // the template whose message this no longer is
@@ -133,6 +134,9 @@ func (a *admin) preview(v *visit, f *reading) (*preview, error) {
 	}
 	if p.Troubles = f.troubles(); blank || len(p.Troubles) > 0 {
 		return p, nil
+	}
+	if p.Counted {
+		p.Question = question(&f.spec, p.reached)
 	}
 	missing, err := a.missing(v, f)
 	if err != nil {

@@ -1,0 +1,53 @@
+package admin
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"godwit.dev/godwit/internal/campaigns/campaign"
+)
+
+// question asks whether a campaign shall be sent. It says how many it reaches, over what, and at its own rate for how long.
+func question(s *campaign.Spec, n reached) string {
+	if n.Count == 0 && n.Looked == 0 {
+		return "It reaches nobody now. Start it all the same?"
+	}
+	var q strings.Builder
+	q.WriteString("Send it to ")
+	if n.Looked > 0 {
+		q.WriteString("at least ")
+	}
+	q.WriteString(count(n.Count))
+	if q.WriteString(" address"); n.Count != 1 {
+		q.WriteString("es")
+	}
+	if channels := s.Audience.Channels; len(channels) > 0 {
+		names := make([]string, len(channels))
+		for i, ch := range channels {
+			names[i] = string(ch)
+		}
+		q.WriteString(" over " + strings.Join(names, ", "))
+	}
+	if s.Rate > 0 && n.Looked == 0 {
+		fmt.Fprintf(&q, ", %s at %s a second", lasting(float64(n.Count)/float64(s.Rate)), decimal(float64(s.Rate)))
+	}
+	if s.Spread > 0 {
+		fmt.Fprintf(&q, ", within %s", time.Duration(s.Spread))
+	}
+	return q.String() + "?"
+}
+
+// lasting writes a number of seconds as people estimate it.
+func lasting(seconds float64) string {
+	took := time.Duration(seconds * float64(time.Second))
+	switch {
+	case took < time.Second:
+		return "less than a second"
+	case took < 10*time.Minute:
+		return "about " + took.Round(time.Second).String()
+	case took < 48*time.Hour:
+		return "about " + strings.TrimSuffix(took.Round(time.Minute).String(), "0s")
+	}
+	return fmt.Sprintf("about %d days", int(took.Hours()/24+0.5))
+}
