@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/bench/meter"
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/testbed"
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/sending/fcm"
 	"godwit.dev/godwit/internal/sending/provider"
 	"godwit.dev/godwit/internal/sending/push"
@@ -163,19 +164,19 @@ func (e *Escalation) send(ctx context.Context, r *report.Result, _ int) error {
 
 // sender makes an FCM sender that sends to these phones.
 func (p *phones) sender() (*fcm.Sender, error) {
-	account, err := fcm.ParseAccount(p.Account, true)
+	account, err := fcm.ParseAccount(p.Account, urlguard.All)
 	if err != nil {
 		return nil, err
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(p.Cert)
-	client := provider.Client(true)
+	client := provider.Client(urlguard.All)
 	t, ok := client.Transport.(*http.Transport)
 	if !ok {
 		return nil, fmt.Errorf("the senders' transport is a %T", client.Transport)
 	}
 	t.TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	return fcm.New(fcm.Config{Account: account, BaseURL: p.URL, AllowPrivate: true, Client: client})
+	return fcm.New(fcm.Config{Account: account, BaseURL: p.URL, Targets: urlguard.All, Client: client})
 }
 
 func sendFor(ctx context.Context, s *fcm.Sender, to []json.RawMessage, span time.Duration) (sent int64, used time.Duration, err error) {

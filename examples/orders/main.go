@@ -23,7 +23,7 @@ const driver = "driver-42"
 
 func main() {
 	postgres := flag.String("postgres", "postgres://postgres@localhost:5432/postgres?sslmode=disable", "URL of PostgreSQL, which has wal_level = logical")
-	url := flag.String("url", "http://127.0.0.1:8080", "address of a development server: godwit serve --dev --allow-private-urls")
+	url := flag.String("url", "http://127.0.0.1:8080", "address of a development server: godwit serve --dev")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()

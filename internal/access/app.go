@@ -71,7 +71,7 @@ type AppChange struct {
 }
 
 // apply changes app and checks the result.
-func (c *AppChange) apply(app *App, allowPrivate bool) error {
+func (c *AppChange) apply(app *App, targets urlguard.Targets) error {
 	set(&app.JWKSURL, c.JWKSURL)
 	set(&app.IntrospectURL, c.IntrospectURL)
 	set(&app.IntrospectID, c.IntrospectID)
@@ -108,7 +108,7 @@ func (c *AppChange) apply(app *App, allowPrivate bool) error {
 		keys := slices.DeleteFunc(slices.Clone(app.JWTKeys), func(k JWTKey) bool { return k.Mints })
 		app.JWTKeys = append([]JWTKey{newMintKey()}, keys...)
 	}
-	return app.check(allowPrivate)
+	return app.check(targets)
 }
 
 // Tag identifies the state of the app's settings: it differs after every change, and for an app of the same name that was made later.
@@ -137,7 +137,7 @@ func set[T any](field *T, value *T) {
 	}
 }
 
-func (app *App) check(allowPrivate bool) error {
+func (app *App) check(targets urlguard.Targets) error {
 	if err := notification.CheckName("app", app.Name); err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (app *App) check(allowPrivate bool) error {
 		if len(u.url) > maxURLBytes {
 			return notification.BadField(u.field, "is longer than %d bytes", maxURLBytes)
 		}
-		if err := urlguard.CheckURL(u.url, allowPrivate); err != nil {
+		if err := targets.CheckURL(u.url); err != nil {
 			return notification.BadField(u.field, "%s", err)
 		}
 	}

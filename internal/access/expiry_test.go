@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"github.com/go-jose/go-jose/v4"
+
+	"godwit.dev/godwit/internal/access/urlguard"
 )
 
 // wire answers requests without a network, so that synctest can control the time.
@@ -50,7 +52,7 @@ func keySet(t *testing.T, kids ...string) string {
 func TestKeySetIsRenewedAndOutlivesAShortOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{body: keySet(t, "a", "b")}
-		c := newJWKSCache(newFetcher(&http.Client{Transport: w}), slog.New(slog.DiscardHandler))
+		c := newJWKSCache(newFetcher(&http.Client{Transport: w}, urlguard.All), slog.New(slog.DiscardHandler))
 		has := func(kid string) bool {
 			t.Helper()
 			keys, err := c.keys(context.Background(), jwksID{"shop", "https://id.example"}, kid, time.Now(), true)
@@ -83,7 +85,7 @@ func TestKeySetIsRenewedAndOutlivesAShortOutage(t *testing.T) {
 func TestAnswersAboutTokensAreRememberedForTheirTime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := &wire{}
-		i := newIntrospector(newFetcher(&http.Client{Transport: w}))
+		i := newIntrospector(newFetcher(&http.Client{Transport: w}, urlguard.All))
 		ask := func(token, body string, wantHits int, want error) {
 			t.Helper()
 			w.hits, w.body = 0, body

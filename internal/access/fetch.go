@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/engine/fair"
 	"godwit.dev/godwit/internal/sending/foreign"
 )
@@ -16,16 +17,20 @@ const maxAsked = 256
 
 // fetcher asks apps' own servers.
 type fetcher struct {
-	http  *http.Client
-	asked *fair.Shares
+	http    *http.Client
+	targets urlguard.Targets
+	asked   *fair.Shares
 }
 
-func newFetcher(client *http.Client) *fetcher {
-	return &fetcher{http: client, asked: fair.NewShares(maxAsked)}
+func newFetcher(client *http.Client, targets urlguard.Targets) *fetcher {
+	return &fetcher{http: client, targets: targets, asked: fair.NewShares(maxAsked)}
 }
 
 // fetch sends a request to an app's own server and reads the answer. Its errors name only the host, because people put secrets in URLs.
 func (f *fetcher) fetch(ctx context.Context, app string, req *http.Request, limit int64) ([]byte, error) {
+	if err := f.targets.CheckURL(req.URL.String()); err != nil { // the operator may have taken it from the targets
+		return nil, fmt.Errorf("ask %s: the URL %w", req.URL.Host, err)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, fetchTimeout, fmt.Errorf("%s did not answer in %s", req.URL.Host, fetchTimeout))
 	defer cancel()
 	if err := f.asked.Take(ctx, app, 1); err != nil {

@@ -12,10 +12,11 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/access/urlguard"
 )
 
 func introWorld(t *testing.T) (*world, *issuer) {
-	w, i := newWorld(t, access.Config{AllowPrivateURLs: true}, "shop"), newIssuer(t)
+	w, i := newWorld(t, access.Config{Targets: urlguard.All}, "shop"), newIssuer(t)
 	id, secret := "god:wit", access.Secret("p@ss wörd")
 	w.set(t, "shop", access.AppChange{IntrospectURL: &i.URL, IntrospectID: &id, IntrospectSecret: &secret})
 	return w, i

@@ -10,10 +10,11 @@ import (
 	"github.com/go-jose/go-jose/v4"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/access/urlguard"
 )
 
 func jwksWorld(t *testing.T) (*world, *issuer) {
-	w, i := newWorld(t, access.Config{AllowPrivateURLs: true}, "shop"), newIssuer(t)
+	w, i := newWorld(t, access.Config{Targets: urlguard.All}, "shop"), newIssuer(t)
 	url := i.URL + "/jwks.json?key=sekret"
 	w.set(t, "shop", access.AppChange{JWKSURL: &url})
 	return w, i

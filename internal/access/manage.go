@@ -62,7 +62,7 @@ func unknownApp(name string) error {
 func (r *Registry) CreateApp(ctx context.Context, name string, settings AppChange) error {
 	app := App{Name: name, CreatedAt: time.Now().UTC().Truncate(time.Millisecond)}
 	settings.NewMintKey = true
-	if err := settings.apply(&app, r.cfg.AllowPrivateURLs); err != nil {
+	if err := settings.apply(&app, r.cfg.Targets); err != nil {
 		return err
 	}
 	if err := r.store.CreateApp(ctx, app); err != nil {
@@ -79,7 +79,7 @@ func (r *Registry) SetApp(ctx context.Context, name string, change AppChange) er
 			return err
 		}
 		app.Revision++
-		return change.apply(app, r.cfg.AllowPrivateURLs)
+		return change.apply(app, r.cfg.Targets)
 	})
 	if err != nil {
 		return fmt.Errorf("change app %s: %w", name, err)

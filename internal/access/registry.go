@@ -30,8 +30,8 @@ const (
 type Config struct {
 	Dev bool // serve DevApp as described there
 	// Serves: a new app is not served until the data of a deleted app of the same name is erased.
-	Serves           bool
-	AllowPrivateURLs bool // JWKS and introspection URLs may use http and private addresses
+	Serves  bool
+	Targets urlguard.Targets // to which JWKS and introspection URLs may lead
 
 	// Origin is the origin of this server's own pages, from OwnOrigin of the public URL; empty: only the request's host determines it.
 	Origin string
@@ -113,8 +113,8 @@ func (s *snapshot) defaultApp(named string) string {
 func NewRegistry(ctx context.Context, store Store, cfg Config, log *slog.Logger) (*Registry, error) {
 	r := &Registry{store: store, cfg: cfg, log: log}
 	r.life, r.close = context.WithCancel(context.WithoutCancel(ctx))
-	r.http = urlguard.Client(urlguard.Options{AllowPrivate: cfg.AllowPrivateURLs, Timeout: fetchTimeout, ConnsPerHost: urlguard.Unbounded})
-	fetch := newFetcher(r.http)
+	r.http = cfg.Targets.Client(urlguard.Options{Timeout: fetchTimeout, ConnsPerHost: urlguard.Unbounded})
+	fetch := newFetcher(r.http, cfg.Targets)
 	r.jwks = newJWKSCache(fetch, log)
 	r.intro = newIntrospector(fetch)
 	err := r.Reload(ctx)

@@ -10,11 +10,12 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/access/urlguard"
 )
 
 // No failure writes a secret into an error, a log line, a print or JSON; and the database file contains no key.
 func TestSecretsNeverShow(t *testing.T) {
-	w, i := newWorld(t, access.Config{AllowPrivateURLs: true}, "shop"), newIssuer(t)
+	w, i := newWorld(t, access.Config{Targets: urlguard.All}, "shop"), newIssuer(t)
 	i.answer(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
 		_, _ = w.Write([]byte("answer-body"))

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -230,7 +231,7 @@ var urlSettings = map[string]urlSetting{
 		return map[string]any{"service_account": w.account(url), "base_url": nil}
 	}),
 	"channel apns base_url": channelSetting("apns", func(w *urlWorld, url string) map[string]any {
-		return map[string]any{"key": w.apns, "key_id": "ABC123DEFG", "team_id": "DEF123GHIJ", "topic": "org.example.app", "base_url": strings.TrimSuffix(url, "/")}
+		return map[string]any{"private_key": w.apns, "key_id": "ABC123DEFG", "team_id": "DEF123GHIJ", "topic": "org.example.app", "base_url": strings.TrimSuffix(url, "/")}
 	}),
 	"channel webhook targets": {"https", func(w *urlWorld, url string) {
 		w.do(http.MethodPut, "/v1/channels/webhook", map[string]any{"targets": "inside=" + url})
@@ -249,8 +250,46 @@ func (w *urlWorld) account(tokenURI string) string {
 
 // TestNoSettingReachesWhatOnlyThisMachineCan sets every URL setting of an app to every spelling of this machine's addresses.
 func TestNoSettingReachesWhatOnlyThisMachineCan(t *testing.T) {
-	in := startInside(t)
-	w := startURLWorld(t)
+	t.Parallel()
+	startURLWorld(t).attack(startInside(t))
+}
+
+// TestATargetOfTheOperatorOpensNoOther: a server whose operator allows one port of this machine leads there what the app's admin sets, and
+// nothing elsewhere. A browser's address leads not even there.
+func TestATargetOfTheOperatorOpensNoOther(t *testing.T) {
+	t.Parallel()
+	in, open := startInside(t), startInside(t)
+	w := startURLWorld(t, "--allow-targets", "127.0.0.1:"+open.port)
+	w.attack(in)
+	reached := len(open.lines())
+	for _, name := range []string{
+		"hook url", "sink url", "source urls", "source url", "source outbox url", "source outbox mysql", "source nats url", "channel fcm service_account", "channel apns base_url",
+		"channel webhook targets", "address url",
+	} {
+		s, before := urlSettings[name], len(open.lines())
+		s.set(w, s.scheme+"://127.0.0.1:"+open.port+"/")
+		blackbox.Eventually(t, name+" reaches the target", func() error {
+			if len(open.lines()) == before {
+				return errors.New("nothing came")
+			}
+			return nil
+		})
+	}
+	if reached != 0 {
+		t.Errorf("%d requests came to the target before it was set", reached)
+	}
+	before := len(open.lines())
+	browser := urlSettings["address endpoint"]
+	browser.set(w, "https://127.0.0.1:"+open.port+"/")
+	browser.set(w, "https://localhost:"+open.port+"/")
+	for _, line := range open.lines()[before:] {
+		t.Errorf("from a browser's address a request came: %.60q", line)
+	}
+}
+
+// attack sets every setting to every spelling of this machine's addresses.
+func (w *urlWorld) attack(in *inside) {
+	t := w.T
 	for name, s := range attacked() {
 		t.Run(name, func(t *testing.T) {
 			at := *w
@@ -266,9 +305,9 @@ func TestNoSettingReachesWhatOnlyThisMachineCan(t *testing.T) {
 	}
 }
 
-func startURLWorld(t *testing.T) *urlWorld {
+func startURLWorld(t *testing.T, args ...string) *urlWorld {
 	t.Helper()
-	server := blackbox.New(t, blackbox.Plain())
+	server := blackbox.New(t, blackbox.Plain(), blackbox.Args(args...))
 	out, err := server.Manage("app", "create", "shop", "--data", server.Dir)
 	if err != nil {
 		t.Fatal(err, out)
@@ -379,6 +418,7 @@ var notDialled = map[string]string{
 	"config public_url":         "where people reach this server",
 	"config gateway_url":        "where people reach the gateway",
 	"config allow_private_urls": "a switch",
+	"config allow_targets":      "a list of hosts; see TestATargetOfTheOperatorOpensNoOther",
 	"config otlp":               "the operator's", "config oidc_issuer": "the operator's; never link-local: internal/access/signin/provider", "config postgres": "the operator's", "config redis": "the operator's",
 	"config nats": "the operator's", "config uploads": "the operator's", "config auth_url": "the operator's", "config driver_api_url": "the operator's",
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/sending/provider"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/sending/sendertest/pushserver"
@@ -21,13 +22,13 @@ func TestOtherLibrariesDecryptWebPush(t *testing.T) {
 	blackbox.Long(t)
 	server := pushserver.Start(pushserver.Options{})
 	defer server.Close()
-	client := server.Trust(provider.Client(true))
+	client := server.Trust(provider.Client(urlguard.All))
 	defer client.CloseIdleConnections()
 	key, err := webpush.NewKey()
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := webpush.New(webpush.Config{Key: key, AllowPrivate: true, Client: client})
+	s, err := webpush.New(webpush.Config{Key: key, Targets: urlguard.All, Client: client})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,14 @@ var (
 	special6 = prefixes("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20")
 	// nat64 addresses contain an IPv4 address in their last four bytes (RFC 6052), which decides.
 	nat64 = netip.MustParsePrefix("64:ff9b::/96")
-	// metadata is the space outside link-local addresses where clouds keep credentials: Azure's WireServer, which has a public address, and
-	// the unique local addresses of AWS and Google Cloud.
-	metadata = prefixes("168.63.129.16/32", "fd00:ec2::/32", "fd20:ce::/32")
+	// translated are the spaces whose addresses end in an IPv4 address to which a gateway may pass packets on: NAT64 with the common prefix
+	// and with a network's own (RFC 8215), and the IPv4-compatible addresses (RFC 4291).
+	translated = prefixes("64:ff9b::/96", "64:ff9b:1::/48", "::/96")
+	// sixToFour addresses have an IPv4 address behind their first two bytes (RFC 3056).
+	sixToFour = netip.MustParsePrefix("2002::/16")
+	// metadata is the space outside link-local addresses where clouds keep credentials: Azure's WireServer, which has a public address,
+	// Alibaba Cloud's and Oracle's addresses, and the unique local addresses of AWS, Google Cloud and Oracle.
+	metadata = prefixes("168.63.129.16/32", "100.100.100.200/32", "192.0.0.192/32", "fd00:ec2::/32", "fd20:ce::/32", "fd00:c1::a9fe:a9fe/128")
 )
 
 func prefixes(texts ...string) []netip.Prefix {
@@ -45,6 +50,21 @@ func Global(a netip.Addr) bool {
 		return unicast6.Contains(a) && !within(a, special6)
 	}
 	return !within(a, special4) && !within(a, metadata)
+}
+
+// guarded reports whether an address belongs to no network that somebody would allow as a whole: it is where a cloud keeps credentials,
+// link-local, or none.
+func guarded(a netip.Addr) bool {
+	a = a.Unmap()
+	switch b := a.As16(); {
+	case a.Zone() != "":
+		return true
+	case a.Is6() && !a.IsLoopback() && within(a, translated):
+		a = netip.AddrFrom4([4]byte(b[12:]))
+	case sixToFour.Contains(a):
+		a = netip.AddrFrom4([4]byte(b[2:6]))
+	}
+	return a.IsUnspecified() || a.IsLinkLocalUnicast() || within(a, metadata)
 }
 
 func within(a netip.Addr, blocks []netip.Prefix) bool {

@@ -76,10 +76,10 @@ func TestURLsAreCheckedBeforeTheyAreKept(t *testing.T) {
 		"https://exa mple.org":         {false, false},
 		"https://example.org/\r\nX: y": {false, false},
 	} {
-		if err := CheckURL(url, false); (err == nil) != private.strict {
+		if err := (Targets{}).CheckURL(url); (err == nil) != private.strict {
 			t.Errorf("%q: %v", url, err)
 		}
-		if err := CheckURL(url, true); (err == nil) != private.lax {
+		if err := All.CheckURL(url); (err == nil) != private.lax {
 			t.Errorf("%q with private addresses allowed: %v", url, err)
 		}
 	}
@@ -93,7 +93,7 @@ func TestBaseURLsLeaveTheRestOfTheURLToUs(t *testing.T) {
 		"https://example.org:8443/a/b": "https://example.org:8443/a/b/bot1:x/send",
 		"https://example.org/v1.2/~x/": "https://example.org/v1.2/~x/bot1:x/send",
 	} {
-		u, err := ParseBase(raw, false)
+		u, err := (Targets{}).ParseBase(raw)
 		if err != nil {
 			t.Errorf("%s: %v", raw, err)
 			continue
@@ -108,7 +108,7 @@ func TestBaseURLsLeaveTheRestOfTheURLToUs(t *testing.T) {
 		"https://example.org/a/..", "https://example.org/./a", "https://example.org/..", "https://example.org/a\\..", "https://example.org/ä", "https://u@example.org/",
 		"https://u:p@example.org", "https://@example.org", "ftp://example.org", "//example.org/a", "example.org", "", "https://exa\nmple.org", "https:///a",
 	} {
-		if u, err := ParseBase(raw, true); err == nil {
+		if u, err := All.ParseBase(raw); err == nil {
 			t.Errorf("%q is taken as %s", raw, u)
 		}
 	}
@@ -121,7 +121,7 @@ func TestNetworksLeaveOutWhereCloudsKeepCredentials(t *testing.T) {
 		"[::]:80": false, "[::ffff:169.254.169.254]:80": false, "[64:ff9b::a9fe:a9fe]:80": false, "[64:ff9b::7f00:1]:80": false, "100.100.100.200:80": false,
 		"[::127.0.0.1]:80": false, "224.0.0.1:80": false, "255.255.255.255:80": false,
 	} {
-		if err := Networks.control("tcp4", address, nil); (err == nil) != ok {
+		if err := Networks.control("", "tcp4", address); (err == nil) != ok {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
@@ -135,7 +135,7 @@ func TestPrivateAddressesAreNotDialledHoweverTheyAreWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Client(Options{})
+	c := (Targets{}).Client(Options{})
 	defer c.CloseIdleConnections()
 	for _, host := range []string{"127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "0.0.0.0", "[::]"} {
 		resp, err := c.Get("http://" + host + ":" + port)
@@ -157,11 +157,11 @@ func TestTheDialledAddressIsTheOneChecked(t *testing.T) {
 		"8.8.8.8:443": true, "[2606:4700::1]:443": true,
 		"10.0.0.1:443": false, "[64:ff9b::a00:1]:443": false, "[fe80::1%lo]:443": false, "/run/docker.sock": false, "localhost:1": false,
 	} {
-		if err := Control("tcp4", address, nil); (err == nil) != ok {
+		if err := (Targets{}).control("", "tcp4", address); (err == nil) != ok {
 			t.Errorf("%s: %v", address, err)
 		}
 	}
-	if err := Control("unix", "8.8.8.8:443", nil); !errors.Is(err, ErrPrivate) {
+	if err := (Targets{}).control("", "unix", "8.8.8.8:443"); !errors.Is(err, ErrPrivate) {
 		t.Errorf("a socket file: %v", err)
 	}
 }
@@ -172,7 +172,7 @@ func TestRedirectsAreNotFollowed(t *testing.T) {
 	defer target.Close()
 	server := httptest.NewServer(http.RedirectHandler(target.URL, http.StatusTemporaryRedirect))
 	defer server.Close()
-	c := Client(Options{AllowPrivate: true})
+	c := All.Client(Options{})
 	defer c.CloseIdleConnections()
 	resp, err := c.Post(server.URL, "text/plain", strings.NewReader("token"))
 	if err != nil {
@@ -189,7 +189,7 @@ func TestProxyOfTheEnvironmentIsNotUsed(t *testing.T) {
 	t.Setenv("http_proxy", "http://8.8.8.8:1")
 	server := httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "direct") }))
 	defer server.Close()
-	c := Client(Options{AllowPrivate: true})
+	c := All.Client(Options{})
 	defer c.CloseIdleConnections()
 	pool := x509.NewCertPool()
 	pool.AddCert(server.Certificate())

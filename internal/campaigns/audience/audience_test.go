@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
 )
@@ -90,13 +91,13 @@ func TestURLsMustLeadOutside(t *testing.T) {
 		if c.channel == push.WebPush {
 			e.Address, field = json.RawMessage(`{"endpoint":"`+c.url+`","keys":{}}`), "address.endpoint"
 		}
-		if err := CheckPublic(&e); c.ok && err != nil {
+		if err := CheckURLs(&e, urlguard.Targets{}.CheckURL); c.ok && err != nil {
 			t.Errorf("%s: %v", c.url, err)
 		} else if !c.ok {
 			wantField(t, err, field)
 		}
 	}
-	if err := CheckPublic(&Endpoint{Channel: push.Telegram, Address: json.RawMessage(`{"chat_id":1}`)}); err != nil {
+	if err := CheckURLs(&Endpoint{Channel: push.Telegram, Address: json.RawMessage(`{"chat_id":1}`)}, urlguard.Targets{}.CheckURL); err != nil {
 		t.Errorf("a chat: %v", err)
 	}
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/url"
 	"time"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/sending/push"
 )
@@ -16,8 +18,9 @@ import (
 type Config struct {
 	Store Store
 	Now   func() time.Time // the store's clock
-	// AllowPrivateURLs allows addresses with http or in private networks.
-	AllowPrivateURLs bool
+	// Targets bind the URLs that a back end with role admin registers on channels that are not devices'. All other URLs lead to public
+	// addresses alone.
+	Targets urlguard.Targets
 	// Created is called with each new endpoint that was registered by itself, not in a batch. It must not block. May be nil.
 	Created func(e audience.Endpoint)
 	// Deleted is called with the app's name after an endpoint was deleted. May be nil.
@@ -30,12 +33,27 @@ type Service struct{ cfg Config }
 // New makes a Service.
 func New(cfg Config) *Service { return &Service{cfg} }
 
-// check validates an endpoint, including that its URL is public.
-func (s *Service) check(e *audience.Endpoint) error {
-	if err := e.Check(); err != nil || s.cfg.AllowPrivateURLs {
+// check validates an endpoint, including that its URL leads where the holder may let it lead.
+func (s *Service) check(who *Holder, e *audience.Endpoint) error {
+	if err := e.Check(); err != nil {
 		return err
 	}
-	return audience.CheckPublic(e)
+	check := s.cfg.Targets.Strangers().CheckURL
+	if d := e.Channel.Find(); who.BackEnd && d != nil && !d.Device {
+		check = s.cfg.Targets.CheckURL
+		if !who.Admin {
+			check = s.checkPublisher
+		}
+	}
+	return audience.CheckURLs(e, check)
+}
+
+// checkPublisher checks a URL of a back end without role admin, which may not lead to what the operator names.
+func (s *Service) checkPublisher(raw string) error {
+	if u, err := url.Parse(raw); err == nil && !s.cfg.Targets.Everything() && s.cfg.Targets.Names(u) {
+		return errors.New("leads to a target of the operator: only an API key with role admin may lead there")
+	}
+	return s.cfg.Targets.CheckURL(raw)
 }
 
 // Registration prepares the registration of an endpoint by a holder. It fails with a *notification.FieldError or a *NotAllowedError. It
@@ -46,7 +64,7 @@ func (s *Service) Registration(who *Holder, e audience.Endpoint) (audience.Regis
 	if err := who.mayRegister(&r.Endpoint); err != nil {
 		return r, err
 	}
-	return r, s.check(&r.Endpoint)
+	return r, s.check(who, &r.Endpoint)
 }
 
 // Register creates endpoints, or renews those whose address exists already: see Store.
@@ -141,7 +159,7 @@ func (s *Service) Change(ctx context.Context, who *Holder, id audience.ID, chang
 		if !who.BackEnd {
 			e.Status, e.DisabledReason = audience.Active, ""
 		}
-		return s.check(e)
+		return s.check(who, e)
 	})
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/endpoint"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -19,9 +20,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func open(t *testing.T, private bool) *endpoint.Service {
+func open(t *testing.T, targets urlguard.Targets) *endpoint.Service {
 	t.Helper()
-	return endpoint.New(endpoint.Config{Store: sqlitetest.Campaigns(t), Now: time.Now, AllowPrivateURLs: private})
+	return endpoint.New(endpoint.Config{Store: sqlitetest.Campaigns(t), Now: time.Now, Targets: targets})
 }
 
 func fcm(token string) audience.Endpoint {
@@ -44,7 +45,7 @@ var (
 )
 
 func TestRightsToRegisterEndpoints(t *testing.T) {
-	s := open(t, false)
+	s := open(t, urlguard.Targets{})
 	bobs := with(fcm("t"), func(e *audience.Endpoint) { e.Recipient = "bob" })
 	named := with(fcm("t"), func(e *audience.Endpoint) { e.ID = audience.NewUUID() })
 	inside := audience.Endpoint{Channel: push.Webhook, Address: json.RawMessage(`{"url":"http://10.0.0.1/"}`)}
@@ -82,8 +83,46 @@ func TestRightsToRegisterEndpoints(t *testing.T) {
 	}
 }
 
+// Only an admin registers webhooks that lead to the operator's targets. Nobody registers browsers that do.
+func TestOnlyAnAdminLeadsWebhooksToTheOperatorsTargets(t *testing.T) {
+	targets, err := urlguard.ParseTargets([]string{"10.0.0.1", "hooks.internal"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := open(t, targets)
+	admin := &endpoint.Holder{App: "shop", BackEnd: true, Admin: true}
+	hook := func(url string) audience.Endpoint {
+		return audience.Endpoint{Channel: push.Webhook, Address: json.RawMessage(fmt.Sprintf(`{"url":%q}`, url))}
+	}
+	browser := audience.Endpoint{Channel: push.WebPush, Address: json.RawMessage(`{"endpoint":"https://10.0.0.1/x","keys":{"p256dh":"BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU","auth":"AAAAAAAAAAAAAAAAAAAAAA"}}`)}
+	for _, c := range []struct {
+		what    string
+		who     *endpoint.Holder
+		e       audience.Endpoint
+		refused string
+	}{
+		{"an admin, a target", admin, hook("http://10.0.0.1/"), ""},
+		{"an admin, another address", admin, hook("https://10.0.0.2/"), "the operator may allow it with allow_targets"},
+		{"a back end, a target", backEnd, hook("https://10.0.0.1/"), "only an API key with role admin"},
+		{"an admin, a host", admin, hook("http://hooks.internal/"), ""},
+		{"a back end, a host", backEnd, hook("https://hooks.internal/"), "only an API key with role admin"},
+		{"a back end, a public host", backEnd, hook("https://hooks.example.org/"), ""},
+		{"a back end, another address", backEnd, hook("https://10.0.0.2/"), "allow_targets"},
+		{"an admin, a browser's address", admin, browser, "not public"},
+		{"a visitor, a browser's address", visitor, browser, "not public"},
+	} {
+		_, err := s.Registration(c.who, c.e)
+		if (err == nil) != (c.refused == "") || err != nil && !strings.Contains(err.Error(), c.refused) {
+			t.Errorf("%s: %v, want %q", c.what, err, c.refused)
+		}
+		if err != nil && c.e.Channel == push.WebPush && strings.Contains(err.Error(), "allow_targets") {
+			t.Errorf("%s: %v", c.what, err)
+		}
+	}
+}
+
 func TestStrangersAreToldThatThereIsNoSuchEndpoint(t *testing.T) {
-	s := open(t, false)
+	s := open(t, urlguard.Targets{})
 	r, err := s.Registration(ada, fcm("one"))
 	if err != nil {
 		t.Fatal(err)
@@ -117,7 +156,7 @@ func TestStrangersAreToldThatThereIsNoSuchEndpoint(t *testing.T) {
 }
 
 func TestOnlyABackEndMovesAChat(t *testing.T) {
-	s := open(t, true)
+	s := open(t, urlguard.All)
 	r, err := s.Registration(backEnd, with(chat(1), func(e *audience.Endpoint) { e.Recipient = "ada" }))
 	if err != nil {
 		t.Fatal(err)
@@ -142,7 +181,7 @@ func TestOnlyABackEndMovesAChat(t *testing.T) {
 }
 
 func TestADeviceThatMovesIsActiveAgain(t *testing.T) {
-	s := open(t, false)
+	s := open(t, urlguard.Targets{})
 	r, err := s.Registration(visitor, fcm("old"))
 	if err != nil {
 		t.Fatal(err)
@@ -176,7 +215,7 @@ func TestADeviceThatMovesIsActiveAgain(t *testing.T) {
 }
 
 func TestChatsComeAndGoByThemselves(t *testing.T) {
-	s := open(t, false)
+	s := open(t, urlguard.Targets{})
 	one := chat(1).Address
 	active := func() int64 {
 		t.Helper()
@@ -246,7 +285,7 @@ func TestOnlyWhatIsNewIsTold(t *testing.T) {
 }
 
 func TestClientsEndpointsAreLimited(t *testing.T) {
-	s := open(t, false)
+	s := open(t, urlguard.Targets{})
 	register := func(who *endpoint.Holder, e audience.Endpoint) error {
 		r, err := s.Registration(who, e)
 		if err == nil {
@@ -287,7 +326,7 @@ func TestClientsEndpointsAreLimited(t *testing.T) {
 }
 
 func TestAnEndpointThatIsGivenToAnotherBringsNothingAlong(t *testing.T) {
-	s := open(t, false)
+	s := open(t, urlguard.Targets{})
 	r, err := s.Registration(backEnd, with(fcm("phone"), func(e *audience.Endpoint) { e.Recipient, e.Tags, e.Locale = "ada", []string{"vip"}, "nb" }))
 	if err != nil {
 		t.Fatal(err)

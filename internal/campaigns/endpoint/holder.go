@@ -10,6 +10,7 @@ import (
 type Holder struct {
 	App       string
 	BackEnd   bool
+	Admin     bool   // the back end has role admin
 	Recipient string // recipient of a client; empty: the caller is not a client
 	Token     string // a manage token; empty: none
 }

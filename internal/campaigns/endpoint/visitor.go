@@ -18,7 +18,7 @@ func visitors(e *audience.Endpoint) bool { return e.Channel == push.WebPush && e
 // keeps it, with the new subscription. A zero id in had means that there was none before.
 func (s *Service) RegisterVisitor(ctx context.Context, app string, subscription json.RawMessage, had audience.ID) (id audience.ID, created bool, err error) {
 	e := audience.Endpoint{Channel: push.WebPush, Address: subscription, ID: audience.NewUUID()}
-	if err := s.check(&e); err != nil {
+	if err := s.check(&Holder{App: app}, &e); err != nil {
 		return id, false, err
 	}
 	if had != (audience.ID{}) {

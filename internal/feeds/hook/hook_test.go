@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -211,9 +212,9 @@ func (w *world) open() {
 	must(err)
 	w.events, err = eventdb.Open(w.t.Context(), filepath.Join(w.dir, "events.db"), eventdb.Options{})
 	must(err)
-	client := provider.Client(true)
+	client := provider.Client(urlguard.All)
 	w.service, err = hook.New(w.t.Context(), hook.Config{
-		Store: &w.apps.Hooks, Progress: w.events, Events: w.events, Log: log, Poster: webhook.Hooks{Poster: webhook.NewPoster(client, true)},
+		Store: &w.apps.Hooks, Progress: w.events, Events: w.events, Log: log, Poster: webhook.Hooks{Poster: webhook.NewPoster(client, urlguard.All)},
 	})
 	must(err)
 	ctx, cancel := context.WithCancel(context.Background())

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/cluster/lease"
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/engine/pause"
@@ -51,7 +52,7 @@ type Config struct {
 	Now      func() time.Time // the stores' clock; nil: time.Now
 	Log      *slog.Logger
 
-	AllowPrivate bool // sinks that were set over the API may also connect to private addresses
+	Targets urlguard.Targets // to which sinks may lead that no operator has set
 }
 
 // Service writes to the sinks that this server owns. It shows and changes the sinks of all apps.
@@ -125,7 +126,11 @@ func (w *writing) open() (Writer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return k.Open(Target{Values: w.sink.Values, Private: w.sink.Private || w.s.cfg.AllowPrivate})
+	to := Target{Values: w.sink.Values, Targets: w.s.cfg.Targets}
+	if w.sink.Private {
+		to.Targets = urlguard.All
+	}
+	return k.Open(to)
 }
 
 // List shows an app's sinks.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"time"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/sending/push"
@@ -60,8 +61,8 @@ type Kind interface {
 
 // Target is the database that a sink writes to.
 type Target struct {
-	Values  setting.Values // secrets included
-	Private bool           // private addresses may be dialled
+	Values  setting.Values   // secrets included
+	Targets urlguard.Targets // that may be dialled
 }
 
 // StopError says that the sink will refuse this batch as things are, for example because of a wrong password or a table of another shape.

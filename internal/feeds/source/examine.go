@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/sending/foreign"
 )
 
@@ -21,13 +22,13 @@ type Examiner interface {
 }
 
 // Examine examines the server of a source, if its kind can. No secret is in what it returns.
-func Examine(ctx context.Context, k Kind, one *Source, allowPrivate bool) []Check {
+func Examine(ctx context.Context, k Kind, one *Source, targets urlguard.Targets) []Check {
 	e, ok := k.(Examiner)
 	if !ok {
 		return nil
 	}
 	list := e.Examine(ctx, Target{
-		App: one.App, Name: one.Name, Values: one.Values, Private: one.Private || allowPrivate, Log: slog.New(slog.DiscardHandler), Now: time.Now,
+		App: one.App, Name: one.Name, Values: one.Values, Targets: one.targets(targets), Log: slog.New(slog.DiscardHandler), Now: time.Now,
 	})
 	secrets := one.secrets(k.Fields())
 	for i := range list {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/messaging/pubsub"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -23,9 +24,9 @@ type Kind interface {
 // Target is the server that a source reads from.
 type Target struct {
 	App     string
-	Name    string         // of the source
-	Values  setting.Values // secrets included
-	Private bool           // private addresses may be dialled
+	Name    string           // of the source
+	Values  setting.Values   // secrets included
+	Targets urlguard.Targets // that may be dialled
 	Log     *slog.Logger
 	Now     func() time.Time // the stores' clock
 	// Position is what the feed has noted with Emitter.Note; nil: nothing.

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"time"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/cluster/lease"
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -24,10 +25,10 @@ type Config struct {
 	Read  func(body []byte) ([]Entry, error)
 	Kinds map[string]Kind
 	// Own decides which server reads a source. Nil: this server is the only one.
-	Own          lease.Func
-	Now          func() time.Time // the stores' clock; nil: time.Now
-	AllowPrivate bool             // sources that were set over the API may also connect to private addresses
-	Log          *slog.Logger
+	Own     lease.Func
+	Now     func() time.Time // the stores' clock; nil: time.Now
+	Targets urlguard.Targets // to which sources may lead that no operator has set
+	Log     *slog.Logger
 }
 
 // Service reads the sources that this server owns. It shows and changes the sources of all apps.
@@ -123,7 +124,7 @@ func (s *Service) show(one Source) Info {
 
 // target returns how a source is reached.
 func (s *Service) target(one *Source) Target {
-	return Target{App: one.App, Name: one.Name, Values: one.Values, Private: one.Private || s.cfg.AllowPrivate, Log: s.cfg.Log, Now: s.cfg.Now}
+	return Target{App: one.App, Name: one.Name, Values: one.Values, Targets: one.targets(s.cfg.Targets), Log: s.cfg.Log, Now: s.cfg.Now}
 }
 
 // settle returns the kind of a source that is made or changed, and tidies the values of the change.

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/messaging/pubsub"
 	"godwit.dev/godwit/internal/notify/delivery"
@@ -42,6 +43,14 @@ type Source struct {
 func (s *Source) same(o *Source) bool {
 	return s.Kind == o.Kind && s.Enabled == o.Enabled && s.Private == o.Private && s.ResyncAt.Equal(o.ResyncAt) &&
 		s.CreatedAt.Equal(o.CreatedAt) && s.UpdatedAt.Equal(o.UpdatedAt) && s.Values.Equal(o.Values)
+}
+
+// targets are those of a source: what the owner of the data folder has set has no limits, and everything else those of the server.
+func (s *Source) targets(server urlguard.Targets) urlguard.Targets {
+	if s.Private {
+		return urlguard.All
+	}
+	return server
 }
 
 func (s *Source) place() setting.Place { return setting.Place{App: s.App, Name: s.Name} }

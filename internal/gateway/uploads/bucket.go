@@ -46,7 +46,7 @@ var _ Place = (*Bucket)(nil)
 
 // NewBucket makes a Bucket. It sends nothing.
 func NewBucket(cfg BucketConfig) (*Bucket, error) {
-	u, err := urlguard.ParseBase(cfg.URL, true)
+	u, err := urlguard.All.ParseBase(cfg.URL)
 	if err != nil {
 		return nil, fmt.Errorf("read the URL of the bucket for uploads: %w", err)
 	}

@@ -48,9 +48,9 @@ type Config struct {
 	Environment string // empty: Production
 	BaseURL     string // replaces Apple's server; empty: the server of the environment
 
-	AllowPrivate bool         // allows BaseURL to have a private address, for tests
-	Client       *http.Client // nil: one of its own
-	Now          func() time.Time
+	Targets urlguard.Targets // to which BaseURL may lead
+	Client  *http.Client     // nil: one of its own
+	Now     func() time.Time
 }
 
 // Sender sends to the devices of one app.
@@ -81,12 +81,12 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = servers[cfg.Environment]
 	}
-	at, err := parseServer(cfg.BaseURL, cfg.AllowPrivate)
+	at, err := parseServer(cfg.BaseURL, cfg.Targets)
 	if err != nil {
 		return nil, fmt.Errorf("apns: base_url %w", err)
 	}
 	if cfg.Client == nil {
-		cfg.Client = provider.Client(cfg.AllowPrivate)
+		cfg.Client = provider.Client(cfg.Targets)
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -102,8 +102,8 @@ func New(cfg Config) (*Sender, error) {
 }
 
 // parseServer checks the URL of a server that replaces Apple's.
-func parseServer(raw string, allowPrivate bool) (*url.URL, error) {
-	u, err := urlguard.ParseBase(raw, allowPrivate)
+func parseServer(raw string, targets urlguard.Targets) (*url.URL, error) {
+	u, err := targets.ParseBase(raw)
 	switch {
 	case err != nil:
 		return nil, err

@@ -17,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/sending/apns"
 	"godwit.dev/godwit/internal/sending/provider"
 	"godwit.dev/godwit/internal/sending/push"
@@ -77,7 +78,7 @@ func startWith(t testing.TB, o apnsserver.Options, change ...func(*world, *apns.
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := apns.Config{Key: key, KeyID: keyID, TeamID: teamID, Topic: topic, BaseURL: w.URL, AllowPrivate: true, Client: w.Trust(provider.Client(true))}
+	cfg := apns.Config{Key: key, KeyID: keyID, TeamID: teamID, Topic: topic, BaseURL: w.URL, Targets: urlguard.All, Client: w.Trust(provider.Client(urlguard.All))}
 	for _, f := range change {
 		f(w, &cfg)
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"regexp"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/push"
@@ -22,8 +23,8 @@ const (
 // Kind makes senders from an app's APNs settings. Without a Client, each app's sender has connections of its own, since Apple binds a
 // connection to one team.
 type Kind struct {
-	Client       *http.Client
-	AllowPrivate bool
+	Client  *http.Client
+	Targets urlguard.Targets // to which URLs of the settings may lead
 }
 
 var _ channel.Kind = Kind{}
@@ -78,7 +79,7 @@ func (k Kind) Complete(v channel.Values) (channel.Values, error) {
 		return nil, notification.BadField(FieldEnvironment, "is none of production, sandbox")
 	}
 	if u := v[FieldBaseURL]; u != "" {
-		if _, err := parseServer(u, k.AllowPrivate); err != nil {
+		if _, err := parseServer(u, k.Targets); err != nil {
 			return nil, notification.BadField(FieldBaseURL, "%s", err)
 		}
 	}
@@ -96,6 +97,6 @@ func (k Kind) Open(_ string, v channel.Values) (push.Sender, error) {
 	}
 	return New(Config{
 		Key: key, KeyID: v[FieldKeyID], TeamID: v[FieldTeamID], Topic: v[FieldTopic], Environment: v[FieldEnvironment],
-		BaseURL: v[FieldBaseURL], AllowPrivate: k.AllowPrivate, Client: k.Client,
+		BaseURL: v[FieldBaseURL], Targets: k.Targets, Client: k.Client,
 	})
 }

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/apns"
 	"godwit.dev/godwit/internal/sending/channel"
@@ -75,7 +76,7 @@ func TestBadSettingsSayWhatIsWrong(t *testing.T) {
 			t.Errorf("%q: %v", environment, err)
 		}
 	}
-	if _, err := (apns.Kind{AllowPrivate: true}).Complete(channel.Values{"base_url": "http://127.0.0.1:1", "private_key": good["private_key"], "key_id": keyID, "team_id": teamID, "topic": topic}); err == nil {
+	if _, err := (apns.Kind{Targets: urlguard.All}).Complete(channel.Values{"base_url": "http://127.0.0.1:1", "private_key": good["private_key"], "key_id": keyID, "team_id": teamID, "topic": topic}); err == nil {
 		t.Error("without TLS")
 	}
 }

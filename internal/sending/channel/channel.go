@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"time"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/sending/push"
 )
@@ -60,8 +61,8 @@ type Kind interface {
 
 // Options are what kinds get of the server. The zero value is that of the command line.
 type Options struct {
-	AllowPrivate bool   // see allow_private_urls
-	PublicURL    string // URL for reports of service workers; empty: they have it themselves
+	Targets   urlguard.Targets // to which addresses may lead that the operator and the app's admins set
+	PublicURL string           // URL for reports of service workers; empty: they have it themselves
 }
 
 // Brought is a channel that a module brings.

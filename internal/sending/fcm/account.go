@@ -35,7 +35,7 @@ type Account struct {
 func (a *Account) Format(s fmt.State, _ rune) { _, _ = io.WriteString(s, "service account "+a.Email) }
 
 // ParseAccount parses a service account's JSON file. Its errors name the fault and contain nothing of the file.
-func ParseAccount(text []byte, allowPrivate bool) (*Account, error) {
+func ParseAccount(text []byte, targets urlguard.Targets) (*Account, error) {
 	var f struct {
 		Type     string          `json:"type"`
 		Project  string          `json:"project_id"`
@@ -71,7 +71,7 @@ func ParseAccount(text []byte, allowPrivate bool) (*Account, error) {
 	if f.TokenURI == "" {
 		f.TokenURI = defaultTokenURI
 	}
-	if err := urlguard.CheckURL(f.TokenURI, allowPrivate); err != nil {
+	if err := targets.CheckURL(f.TokenURI); err != nil {
 		return nil, fmt.Errorf("token_uri %w", err)
 	}
 	return &Account{Project: f.Project, Email: f.Email, keyID: f.KeyID, tokenURI: f.TokenURI, key: f.Key}, nil

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/sending/fcm"
 	"godwit.dev/godwit/internal/sending/provider"
 	"godwit.dev/godwit/internal/sending/push"
@@ -28,15 +29,15 @@ func cpu() time.Duration {
 // of processor time.
 func BenchmarkSend(b *testing.B) {
 	to := startSink(b)
-	account, err := fcm.ParseAccount(to.Account, true)
+	account, err := fcm.ParseAccount(to.Account, urlguard.All)
 	if err != nil {
 		b.Fatal(err)
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(to.Cert)
-	client := provider.Client(true)
+	client := provider.Client(urlguard.All)
 	client.Transport.(*http.Transport).TLSClientConfig = &tls.Config{RootCAs: pool, MinVersion: tls.VersionTLS12}
-	s, err := fcm.New(fcm.Config{Account: account, BaseURL: to.URL, AllowPrivate: true, Client: client})
+	s, err := fcm.New(fcm.Config{Account: account, BaseURL: to.URL, Targets: urlguard.All, Client: client})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -38,9 +38,9 @@ type Config struct {
 	Account *Account
 	BaseURL string // empty: DefaultURL
 
-	AllowPrivate bool         // allows URLs with private addresses and plain http, for tests
-	Client       *http.Client // nil: one of its own
-	Now          func() time.Time
+	Targets urlguard.Targets // to which BaseURL and the account's token_uri may lead
+	Client  *http.Client     // nil: one of its own
+	Now     func() time.Time
 }
 
 // Sender sends for one project.
@@ -67,12 +67,12 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultURL
 	}
-	base, err := urlguard.ParseBase(cfg.BaseURL, cfg.AllowPrivate)
+	base, err := cfg.Targets.ParseBase(cfg.BaseURL)
 	if err != nil {
 		return nil, fmt.Errorf("FCM: base_url %w", err)
 	}
 	if cfg.Client == nil {
-		cfg.Client = provider.Client(cfg.AllowPrivate)
+		cfg.Client = provider.Client(cfg.Targets)
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/sending/fcm"
 	"godwit.dev/godwit/internal/sending/provider"
 	"godwit.dev/godwit/internal/sending/push"
@@ -28,11 +29,11 @@ func start(t testing.TB, o fcmserver.Options, change ...func(*fcm.Config)) (*fcm
 			t.Errorf("FCM does not take it: %s", p)
 		}
 	})
-	account, err := fcm.ParseAccount(server.Account(), true)
+	account, err := fcm.ParseAccount(server.Account(), urlguard.All)
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg := fcm.Config{Account: account, BaseURL: server.URL, AllowPrivate: true, Client: server.Trust(provider.Client(true))}
+	cfg := fcm.Config{Account: account, BaseURL: server.URL, Targets: urlguard.All, Client: server.Trust(provider.Client(urlguard.All))}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -286,11 +287,11 @@ func TestAnswersOfTheTokenService(t *testing.T) {
 func TestPrivateAddressesAreNotAskedForTokens(t *testing.T) {
 	server := fcmserver.Start(fcmserver.Options{})
 	defer server.Close()
-	account, err := fcm.ParseAccount(server.Account(), true) // as if the name resolved to a private address only later
+	account, err := fcm.ParseAccount(server.Account(), urlguard.All) // as if the name resolved to a private address only later
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := fcm.New(fcm.Config{Account: account, Client: server.Trust(provider.Client(false))})
+	s, err := fcm.New(fcm.Config{Account: account, Client: server.Trust(provider.Client(urlguard.Targets{}))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ const (
 
 // Kind makes senders from an app's FCM settings. Without a Client, each app's sender has connections of its own.
 type Kind struct {
-	Client       *http.Client
-	AllowPrivate bool
+	Client  *http.Client
+	Targets urlguard.Targets // to which URLs of the settings may lead
 }
 
 var _ channel.Kind = Kind{}
@@ -41,11 +41,11 @@ func (k Kind) Complete(v channel.Values) (channel.Values, error) {
 	if v[FieldAccount] == "" {
 		return nil, notification.BadField(FieldAccount, "is required: the JSON file of a service account, from the Firebase console, Project settings, Service accounts")
 	}
-	if _, err := ParseAccount([]byte(v[FieldAccount]), k.AllowPrivate); err != nil {
+	if _, err := ParseAccount([]byte(v[FieldAccount]), k.Targets); err != nil {
 		return nil, notification.BadField(FieldAccount, "%s", err)
 	}
 	if u := v[FieldBaseURL]; u != "" {
-		if _, err := urlguard.ParseBase(u, k.AllowPrivate); err != nil {
+		if _, err := k.Targets.ParseBase(u); err != nil {
 			return nil, notification.BadField(FieldBaseURL, "%s", err)
 		}
 	}
@@ -54,7 +54,7 @@ func (k Kind) Complete(v channel.Values) (channel.Values, error) {
 
 // Shown returns the account's project and address.
 func (k Kind) Shown(v channel.Values) map[string]string {
-	a, err := ParseAccount([]byte(v[FieldAccount]), k.AllowPrivate)
+	a, err := ParseAccount([]byte(v[FieldAccount]), k.Targets)
 	if err != nil {
 		return nil
 	}
@@ -63,9 +63,9 @@ func (k Kind) Shown(v channel.Values) map[string]string {
 
 // Open makes a sender.
 func (k Kind) Open(_ string, v channel.Values) (push.Sender, error) {
-	a, err := ParseAccount([]byte(v[FieldAccount]), k.AllowPrivate)
+	a, err := ParseAccount([]byte(v[FieldAccount]), k.Targets)
 	if err != nil {
 		return nil, err
 	}
-	return New(Config{Account: a, BaseURL: v[FieldBaseURL], AllowPrivate: k.AllowPrivate, Client: k.Client})
+	return New(Config{Account: a, BaseURL: v[FieldBaseURL], Targets: k.Targets, Client: k.Client})
 }

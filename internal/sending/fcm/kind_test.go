@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/fcm"
@@ -88,7 +89,7 @@ func TestAServiceAccountIsReadInTheFormsThatPeopleHave(t *testing.T) {
 		texts = append(texts, file(t, map[string]any{"private_key": form}))
 	}
 	for i, text := range texts {
-		if _, err := fcm.ParseAccount([]byte(text), false); err != nil {
+		if _, err := fcm.ParseAccount([]byte(text), urlguard.Targets{}); err != nil {
 			t.Errorf("form %d: %v", i, err)
 		}
 	}
@@ -100,7 +101,7 @@ func TestOnlyWhoseAccountItIsIsShown(t *testing.T) {
 	if got := fmt.Sprint(fcm.Kind{}.Shown(v)); got != "map[client_email:"+fcmserver.Email+" project:"+project+"]" {
 		t.Error(got)
 	}
-	a, err := fcm.ParseAccount([]byte(whole), false)
+	a, err := fcm.ParseAccount([]byte(whole), urlguard.Targets{})
 	if err != nil {
 		t.Fatal(err)
 	}

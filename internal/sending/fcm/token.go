@@ -109,11 +109,12 @@ func (t *tokens) exchange() (token, error) {
 	}).TokenSource(ctx)
 	got, err := source.Token()
 	var refused *oauth2.RetrieveError
+	var private *urlguard.PrivateError
 	switch {
 	case errors.As(err, &refused):
 		return token{}, t.refusal(refused)
-	case errors.Is(seen.err, urlguard.ErrPrivate):
-		return token{}, t.config("token_uri of the service account leads to an address that is not public")
+	case errors.As(seen.err, &private):
+		return token{}, t.config("token_uri of the service account " + private.Error())
 	case seen.err != nil:
 		return token{}, t.retry(0, "Google's token service cannot be reached: "+foreign.Cause(seen.err))
 	case err != nil || got.AccessToken == "":

@@ -77,7 +77,7 @@ func TestCausesRepeatNothing(t *testing.T) {
 			_, _ = http.ReadRequest(bufio.NewReader(c))
 			_, _ = fmt.Fprintf(c, answer, "tell-nobody")
 		}()
-		c := urlguard.Client(urlguard.Options{AllowPrivate: true})
+		c := urlguard.All.Client(urlguard.Options{})
 		resp, err := c.Get("http://" + ln.Addr().String())
 		if err == nil {
 			resp.Body.Close()
@@ -105,7 +105,7 @@ func TestCausesSayWhatHelps(t *testing.T) {
 		"https" + strings.TrimPrefix(plain.URL, "http"): "it does not speak TLS there",
 		"http://" + gone.Addr().String():                "dial " + gone.Addr().String() + ": connection refused",
 	} {
-		c := urlguard.Client(urlguard.Options{AllowPrivate: true})
+		c := urlguard.All.Client(urlguard.Options{})
 		resp, err := c.Get(at)
 		if err == nil {
 			resp.Body.Close()
@@ -115,7 +115,7 @@ func TestCausesSayWhatHelps(t *testing.T) {
 		}
 		c.CloseIdleConnections()
 	}
-	strict := urlguard.Client(urlguard.Options{})
+	strict := urlguard.Targets{}.Client(urlguard.Options{})
 	if _, err := strict.Get(plain.URL); Cause(err) != "address is not public" {
 		t.Errorf("%q of %v", Cause(err), err)
 	}

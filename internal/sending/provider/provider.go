@@ -35,27 +35,14 @@ const (
 	pingAfter = 15 * time.Second
 )
 
-// Client makes the HTTP client of a sender: it refuses private addresses unless they are allowed, and has few long-lived connections to
-// each provider.
-func Client(allowPrivate bool) *http.Client { return client(reach(allowPrivate), 32) }
-
-// ClientWithin is Client for connections limited to the addresses that r permits.
-func ClientWithin(r urlguard.Reach) *http.Client { return client(r, 32) }
+// Client makes the HTTP client of a sender: it dials only the targets, and has few long-lived connections to each provider.
+func Client(t urlguard.Targets) *http.Client { return client(t, 32) }
 
 // Unbounded is Client without a bound on connections, for callers that bound their requests themselves.
-func Unbounded(allowPrivate bool) *http.Client {
-	return client(reach(allowPrivate), urlguard.Unbounded)
-}
+func Unbounded(t urlguard.Targets) *http.Client { return client(t, urlguard.Unbounded) }
 
-func reach(allowPrivate bool) urlguard.Reach {
-	if allowPrivate {
-		return urlguard.Anywhere
-	}
-	return urlguard.Public
-}
-
-func client(r urlguard.Reach, conns int) *http.Client {
-	c := urlguard.Client(urlguard.Options{Reach: r, Timeout: Timeout, ConnsPerHost: conns})
+func client(t urlguard.Targets, conns int) *http.Client {
+	c := t.Client(urlguard.Options{Timeout: Timeout, ConnsPerHost: conns})
 	if t, ok := c.Transport.(*http.Transport); ok {
 		t.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter}
 	}
@@ -159,6 +146,10 @@ func DoUpTo(c *http.Client, req *http.Request, name, scope string, most int64) (
 
 // failed returns the error of a request that got no answer.
 func failed(ctx context.Context, err error, name, scope string, left bool) error {
+	var private *urlguard.PrivateError
+	if errors.As(err, &private) {
+		return &push.PermanentError{Reason: name + " " + private.Error()}
+	}
 	if errors.Is(err, urlguard.ErrPrivate) {
 		return &push.PermanentError{Reason: name + " is at an address that is not public"}
 	}

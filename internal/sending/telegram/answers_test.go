@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/sending/provider"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/sending/sendertest"
@@ -45,8 +46,8 @@ func TestAnAnswerThatIsNotTelegramsIsJudgedByItsStatus(t *testing.T) {
 			w.WriteHeader(c.status)
 			_, _ = w.Write([]byte(c.body))
 		}))
-		client := provider.Client(true)
-		s, err := telegram.New(telegram.Config{Token: token, BaseURL: server.URL, AllowPrivate: true, Client: client})
+		client := provider.Client(urlguard.All)
+		s, err := telegram.New(telegram.Config{Token: token, BaseURL: server.URL, Targets: urlguard.All, Client: client})
 		if err != nil {
 			t.Fatal(err)
 		}

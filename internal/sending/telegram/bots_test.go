@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/endpoint"
 	"godwit.dev/godwit/internal/cluster/lease"
@@ -35,10 +36,10 @@ func newBots(t *testing.T) *bots {
 	apps := sqlitetest.Apps(t, log)
 	b.must(apps.CreateApp(t.Context(), access.App{Name: "shop"}))
 	b.store = sqlitetest.Campaigns(t)
-	client := provider.Client(true)
+	client := provider.Client(urlguard.All)
 	t.Cleanup(client.CloseIdleConnections)
 	var err error
-	b.channels, err = channel.New(t.Context(), &apps.Channels, map[push.Channel]channel.Kind{push.Telegram: Kind{Client: client, AllowPrivate: true}}, log)
+	b.channels, err = channel.New(t.Context(), &apps.Channels, map[push.Channel]channel.Kind{push.Telegram: Kind{Client: client, Targets: urlguard.All}}, log)
 	b.must(err)
 	b.server = botserver.Start(botserver.Options{Token: "42:AAExampleSecretOfTheBot"})
 	t.Cleanup(b.server.Close)

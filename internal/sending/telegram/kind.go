@@ -3,6 +3,7 @@ package telegram
 import (
 	"net/http"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/push"
@@ -17,8 +18,8 @@ const (
 
 // Kind makes senders from an app's Telegram settings. Without a Client each app's sender has connections of its own.
 type Kind struct {
-	Client       *http.Client
-	AllowPrivate bool
+	Client  *http.Client
+	Targets urlguard.Targets // to which URLs of the settings may lead
 }
 
 var _ channel.Kind = Kind{}
@@ -44,7 +45,7 @@ func (k Kind) Complete(v channel.Values) (channel.Values, error) {
 		return nil, notification.BadField(FieldToken, "is not like 123456:ABC-DEF")
 	}
 	if u := v[FieldBaseURL]; u != "" {
-		if _, err := parseServer(u, k.AllowPrivate); err != nil {
+		if _, err := parseServer(u, k.Targets); err != nil {
 			return nil, notification.BadField(FieldBaseURL, "%s", err)
 		}
 	}
@@ -57,6 +58,6 @@ func (Kind) Shown(channel.Values) map[string]string { return nil }
 // Open makes a sender.
 func (k Kind) Open(_ string, v channel.Values) (push.Sender, error) {
 	return New(Config{
-		Token: v[FieldToken], BaseURL: v[FieldBaseURL], Listens: v[FieldUpdates] != "", AllowPrivate: k.AllowPrivate, Client: k.Client,
+		Token: v[FieldToken], BaseURL: v[FieldBaseURL], Listens: v[FieldUpdates] != "", Targets: k.Targets, Client: k.Client,
 	})
 }

@@ -45,9 +45,9 @@ type Config struct {
 	BaseURL string // empty: DefaultURL
 	Listens bool   // Listen is wanted
 
-	AllowPrivate bool         // let BaseURL lead anywhere: tests
-	Client       *http.Client // nil: one of its own
-	Now          func() time.Time
+	Targets urlguard.Targets // to which BaseURL may lead besides this machine and private networks
+	Client  *http.Client     // nil: one of its own
+	Now     func() time.Time
 }
 
 // Sender sends as one bot.
@@ -78,12 +78,12 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.BaseURL == "" {
 		cfg.BaseURL = DefaultURL
 	}
-	server, err := parseServer(cfg.BaseURL, cfg.AllowPrivate)
+	server, err := parseServer(cfg.BaseURL, cfg.Targets)
 	if err != nil {
 		return nil, fmt.Errorf("telegram: base_url %w", err)
 	}
 	if cfg.Client == nil {
-		cfg.Client = provider.ClientWithin(cfg.reach())
+		cfg.Client = provider.Client(cfg.reach())
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -93,24 +93,21 @@ func New(cfg Config) (*Sender, error) {
 }
 
 // reach returns the addresses that connections may reach: a server that the app names may be in its own network.
-func (c *Config) reach() urlguard.Reach {
-	switch {
-	case c.AllowPrivate:
-		return urlguard.Anywhere
-	case c.BaseURL != DefaultURL:
-		return urlguard.Networks
+func (c *Config) reach() urlguard.Targets {
+	if c.BaseURL != DefaultURL {
+		return c.Targets.And(urlguard.Networks)
 	}
-	return urlguard.Public
+	return c.Targets
 }
 
 // parseServer reads the URL of a Bot API server. Should the URL lead to another kind of server, only a path with the token in it can be
-// requested there.
-func parseServer(raw string, allowPrivate bool) (*url.URL, error) {
-	u, err := urlguard.ParseBase(raw, true)
-	if err != nil || allowPrivate {
-		return u, err //nolint:wrapcheck // the caller names the setting
+// requested there. For this reason the URL may be http, and may lead to private networks.
+func parseServer(raw string, targets urlguard.Targets) (*url.URL, error) {
+	u, err := urlguard.All.ParseBase(raw)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // the caller names the setting
 	}
-	return u, urlguard.CheckHost(u.Hostname(), urlguard.Networks)
+	return u, targets.And(urlguard.Networks).CheckHost(u)
 }
 
 // Close closes unused connections. Messages can still be sent.

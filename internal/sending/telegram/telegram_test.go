@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/sending/provider"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/sending/sendertest"
@@ -30,9 +31,9 @@ func start(t testing.TB, o botserver.Options, change ...func(*telegram.Config)) 
 	o.Token = token
 	server := botserver.Start(o)
 	t.Cleanup(server.Close)
-	client := provider.Client(true)
+	client := provider.Client(urlguard.All)
 	t.Cleanup(client.CloseIdleConnections)
-	cfg := telegram.Config{Token: token, BaseURL: server.URL, AllowPrivate: true, Client: client}
+	cfg := telegram.Config{Token: token, BaseURL: server.URL, Targets: urlguard.All, Client: client}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -65,7 +66,7 @@ func TestConformance(t *testing.T) {
 				case sendertest.Gone:
 					server.Put(7, botserver.Blocked)
 				case sendertest.Denies:
-					other, err := telegram.New(telegram.Config{Token: "424242:AAAnotherSecretOfTheBot", BaseURL: server.URL, AllowPrivate: true})
+					other, err := telegram.New(telegram.Config{Token: "424242:AAAnotherSecretOfTheBot", BaseURL: server.URL, Targets: urlguard.All})
 					if err != nil {
 						t.Fatal(err)
 					}

@@ -125,7 +125,7 @@ func uploadForm(chat string, thread int64, f *push.File) (body io.Reader, size i
 
 // patient makes a client for requests that take longer than messages. The caller closes its connections.
 func (s *Sender) patient(timeout time.Duration) *http.Client {
-	client := urlguard.Client(urlguard.Options{Reach: s.cfg.reach(), Timeout: timeout})
+	client := s.cfg.reach().Client(urlguard.Options{Timeout: timeout})
 	if t, ok := s.cfg.Client.Transport.(*http.Transport); ok {
 		client.Transport.(*http.Transport).TLSClientConfig = t.TLSClientConfig
 	}

@@ -15,7 +15,7 @@ var _ hook.Poster = Hooks{}
 
 // Check returns an error if the URL or the secrets are unusable.
 func (h Hooks) Check(url string, secrets []string) error {
-	if _, err := CheckURL(url, h.Poster.AllowPrivate); err != nil {
+	if _, err := CheckURL(url, h.Poster.Targets); err != nil {
 		return notification.BadField("url", "%s", err)
 	}
 	if _, err := ParseSecrets(secrets); err != nil {

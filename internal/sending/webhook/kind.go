@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/provider"
@@ -18,7 +19,7 @@ const fieldTargets = "targets"
 
 // Kind makes senders from an app's webhook settings. Each app's sender has its own connections, so that it never waits for another app's
 // hanging receivers, even at the same host.
-type Kind struct{ AllowPrivate bool }
+type Kind struct{ Targets urlguard.Targets }
 
 var _ channel.Kind = Kind{}
 
@@ -62,7 +63,8 @@ func (k Kind) Open(_ string, v channel.Values) (push.Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(NewPoster(provider.Client(k.AllowPrivate), k.AllowPrivate), secrets, targets)
+	reach := k.Targets.Written() // who has registered an endpoint is not known any more when it is dialled
+	return New(NewPoster(provider.Client(reach), reach), secrets, targets)
 }
 
 // targets reads the setting of targets: URLs by name.
@@ -77,7 +79,7 @@ func (k Kind) targets(v channel.Values) (map[string]string, error) {
 		if err := notification.CheckName(field, name); err != nil {
 			return nil, err
 		}
-		if _, err := CheckURL(to, k.AllowPrivate); err != nil {
+		if _, err := CheckURL(to, k.Targets); err != nil {
 			return nil, notification.BadField(field, "%s", err)
 		}
 		if targets[name] != "" {

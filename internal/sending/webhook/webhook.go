@@ -19,24 +19,24 @@ import (
 
 // Poster posts signed messages. It stores no secrets; the caller passes them with each message.
 type Poster struct {
-	Client       *http.Client
-	AllowPrivate bool
-	Now          func() time.Time
+	Client  *http.Client
+	Targets urlguard.Targets // to which URLs may lead
+	Now     func() time.Time
 }
 
-// NewPoster makes a poster.
-func NewPoster(client *http.Client, allowPrivate bool) *Poster {
-	return &Poster{Client: client, AllowPrivate: allowPrivate, Now: time.Now}
+// NewPoster makes a poster. The client should be one for the same targets.
+func NewPoster(client *http.Client, targets urlguard.Targets) *Poster {
+	return &Poster{Client: client, Targets: targets, Now: time.Now}
 }
 
 const maxURL = 2048
 
 // CheckURL checks a receiver's URL and returns its origin, or an error that says what is wrong.
-func CheckURL(raw string, allowPrivate bool) (origin string, err error) {
+func CheckURL(raw string, targets urlguard.Targets) (origin string, err error) {
 	if len(raw) > maxURL {
 		return "", fmt.Errorf("has more than %d bytes", maxURL)
 	}
-	u, err := urlguard.ParseURL(raw, allowPrivate)
+	u, err := targets.ParseURL(raw)
 	if err != nil {
 		return "", err
 	}
@@ -45,7 +45,7 @@ func CheckURL(raw string, allowPrivate bool) (origin string, err error) {
 
 // Post posts one message. id is the same on every attempt; receivers deduplicate by it.
 func (p *Poster) Post(ctx context.Context, secrets Secrets, to, id string, body []byte) error {
-	origin, err := CheckURL(to, p.AllowPrivate)
+	origin, err := CheckURL(to, p.Targets)
 	if err != nil {
 		return &push.PermanentError{Reason: "url " + err.Error()}
 	}
@@ -197,7 +197,7 @@ func (s *Sender) Pace(address json.RawMessage) push.Pace {
 	if err != nil {
 		return push.Pace{}
 	}
-	origin, err := CheckURL(to, s.poster.AllowPrivate)
+	origin, err := CheckURL(to, s.poster.Targets)
 	if err != nil {
 		return push.Pace{}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/provider"
@@ -30,13 +31,13 @@ func start(t *testing.T, secrets ...string) (*hookserver.Server, *webhook.Sender
 	}
 	server := hookserver.Start(secrets[0])
 	t.Cleanup(server.Close)
-	client := provider.Client(true)
+	client := provider.Client(urlguard.All)
 	t.Cleanup(client.CloseIdleConnections)
 	parsed, err := webhook.ParseSecrets(secrets)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := webhook.New(webhook.NewPoster(client, true), parsed, nil)
+	s, err := webhook.New(webhook.NewPoster(client, urlguard.All), parsed, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,9 +139,9 @@ func TestRefusalsThatAProxyMayGiveAreComparedWithOthers(t *testing.T) {
 			w.WriteHeader(c.status)
 			_, _ = w.Write([]byte(c.body))
 		}))
-		client := provider.Client(true)
+		client := provider.Client(urlguard.All)
 		secrets, _ := webhook.ParseSecrets([]string{webhook.NewSecret()})
-		s, err := webhook.New(webhook.NewPoster(client, true), secrets, nil)
+		s, err := webhook.New(webhook.NewPoster(client, urlguard.All), secrets, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -206,7 +207,7 @@ func TestATargetIsOneOfTheAppsOwn(t *testing.T) {
 	secret := webhook.NewSecret()
 	server := hookserver.Start(secret)
 	t.Cleanup(server.Close)
-	k := webhook.Kind{AllowPrivate: true}
+	k := webhook.Kind{Targets: urlguard.All}
 	values := channel.Values{webhook.FieldSecrets: secret, "targets": "sms=" + server.URL + " voice=" + server.URL + "/voice"}
 	if _, err := k.Complete(values); err != nil {
 		t.Fatal(err)

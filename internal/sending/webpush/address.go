@@ -26,13 +26,13 @@ const (
 	authBytes   = 16
 )
 
-func parseAddress(address json.RawMessage, allowPrivate bool) (*subscription, error) {
+func parseAddress(address json.RawMessage, targets urlguard.Targets) (*subscription, error) {
 	endpoint, p256dh, auth, err := fields(address)
 	if err != nil {
 		return nil, err
 	}
 	s := &subscription{}
-	if s.endpoint, s.origin, err = parseEndpoint(endpoint, allowPrivate); err != nil {
+	if s.endpoint, s.origin, err = parseEndpoint(endpoint, targets); err != nil {
 		return nil, err
 	}
 	if s.p256dh, err = DecodeKey(p256dh); err != nil {
@@ -71,11 +71,11 @@ func fields(address json.RawMessage) (endpoint, p256dh, auth string, err error) 
 }
 
 // parseEndpoint checks a push resource's URL and returns it with its origin (RFC 6454), which is the aud of VAPID.
-func parseEndpoint(endpoint string, allowPrivate bool) (u *url.URL, origin string, err error) {
+func parseEndpoint(endpoint string, targets urlguard.Targets) (u *url.URL, origin string, err error) {
 	if len(endpoint) > maxEndpoint {
 		return nil, "", fmt.Errorf("endpoint has more than %d bytes", maxEndpoint)
 	}
-	if u, err = urlguard.ParseURL(endpoint, allowPrivate); err != nil {
+	if u, err = targets.ParseURL(endpoint); err != nil {
 		return nil, "", fmt.Errorf("endpoint %w", err)
 	}
 	host := strings.ToLower(u.Host)

@@ -5,6 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/sending/provider"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/sending/sendertest/pushserver"
@@ -15,9 +16,9 @@ import (
 func BenchmarkSend(b *testing.B) {
 	server := pushserver.Start(pushserver.Options{Quick: true})
 	defer server.Close()
-	client := server.Trust(provider.Client(true))
+	client := server.Trust(provider.Client(urlguard.All))
 	defer client.CloseIdleConnections()
-	s, err := webpush.New(webpush.Config{Key: newKey(b), AllowPrivate: true, Client: client})
+	s, err := webpush.New(webpush.Config{Key: newKey(b), Targets: urlguard.All, Client: client})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"net/url"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/push"
@@ -22,9 +23,9 @@ const (
 
 // Kind makes senders from an app's Web Push settings. Without a Client each app's sender has connections of its own.
 type Kind struct {
-	Client       *http.Client
-	AllowPrivate bool
-	Server       string // public URL of this server; empty: service workers find it themselves
+	Client  *http.Client
+	Targets urlguard.Targets // to which browsers' endpoints may lead
+	Server  string           // public URL of this server; empty: service workers find it themselves
 }
 
 var _ channel.Kind = Kind{}
@@ -113,5 +114,5 @@ func (k Kind) Open(_ string, v channel.Values) (push.Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(Config{Key: key, Subject: v[FieldSubject], Server: k.Server, Defaults: Defaults{Title: v[FieldTitle], Icon: v[FieldIcon], URL: v[FieldURL]}, AllowPrivate: k.AllowPrivate, Client: k.Client})
+	return New(Config{Key: key, Subject: v[FieldSubject], Server: k.Server, Defaults: Defaults{Title: v[FieldTitle], Icon: v[FieldIcon], URL: v[FieldURL]}, Targets: k.Targets, Client: k.Client})
 }

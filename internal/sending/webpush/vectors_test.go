@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/sending/sendertest"
 	"godwit.dev/godwit/internal/sending/sendertest/pushserver"
 )
@@ -37,7 +38,7 @@ const (
 
 func rfcSubscription(t testing.TB) *subscription {
 	t.Helper()
-	s, err := parseAddress([]byte(`{"endpoint":"https://push.example/p/1","keys":{"p256dh":"`+rfcUAPub+`","auth":"`+rfcAuth+`"}}`), false)
+	s, err := parseAddress([]byte(`{"endpoint":"https://push.example/p/1","keys":{"p256dh":"`+rfcUAPub+`","auth":"`+rfcAuth+`"}}`), urlguard.Targets{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/net/http2/hpack"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/sending/h2post"
 	"godwit.dev/godwit/internal/sending/provider"
 	"godwit.dev/godwit/internal/sending/push"
@@ -27,10 +28,10 @@ type Config struct {
 	Subject string // mailto: or https: contact that push services can complain to
 	Server  string // public URL of this server, for reports of service workers; empty: they find it themselves
 
-	Defaults     Defaults
-	AllowPrivate bool         // endpoints may have private addresses and plain http: for tests
-	Client       *http.Client // nil: one of its own
-	Now          func() time.Time
+	Defaults Defaults
+	Targets  urlguard.Targets // to which endpoints may lead. Browsers name those, so it is public addresses alone, but in tests
+	Client   *http.Client     // nil: one of its own
+	Now      func() time.Time
 }
 
 // Sender sends to browsers.
@@ -56,7 +57,7 @@ func New(cfg Config) (*Sender, error) {
 		return nil, fmt.Errorf("web push: subject %w", err)
 	}
 	if cfg.Client == nil {
-		cfg.Client = provider.Client(cfg.AllowPrivate)
+		cfg.Client = provider.Client(cfg.Targets)
 	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -143,7 +144,7 @@ func usableSubject(s string) error {
 
 // Send makes one attempt.
 func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
-	to, err := parseAddress(r.Address, s.cfg.AllowPrivate)
+	to, err := parseAddress(r.Address, s.cfg.Targets)
 	if err != nil {
 		return push.Receipt{}, &push.PermanentError{Reason: "subscription: " + err.Error()}
 	}
@@ -271,7 +272,7 @@ func (s *Sender) Pace(address json.RawMessage) push.Pace {
 	if err != nil {
 		return push.Pace{}
 	}
-	_, origin, err := parseEndpoint(endpoint, s.cfg.AllowPrivate)
+	_, origin, err := parseEndpoint(endpoint, s.cfg.Targets)
 	if err != nil {
 		return push.Pace{}
 	}

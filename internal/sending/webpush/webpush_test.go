@@ -12,6 +12,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/sending/provider"
 	"godwit.dev/godwit/internal/sending/push"
@@ -37,9 +38,9 @@ func start(t testing.TB, change ...func(*webpush.Config)) (*pushserver.Server, *
 	key := newKey(t)
 	server := pushserver.Start(pushserver.Options{Public: key.Public()})
 	t.Cleanup(server.Close)
-	client := server.Trust(provider.Client(true))
+	client := server.Trust(provider.Client(urlguard.All))
 	t.Cleanup(client.CloseIdleConnections)
-	cfg := webpush.Config{Key: key, Subject: "mailto:ops@example.org", AllowPrivate: true, Client: client}
+	cfg := webpush.Config{Key: key, Subject: "mailto:ops@example.org", Targets: urlguard.All, Client: client}
 	for _, f := range change {
 		f(&cfg)
 	}
@@ -273,7 +274,7 @@ func TestTokenIsReusedForHoursAndAConnectionForAll(t *testing.T) {
 func TestPrivateAddressesAreNotSentTo(t *testing.T) {
 	server, _ := start(t)
 	_, address := server.Subscribe(pushserver.Accepting)
-	client := server.Trust(provider.Client(false))
+	client := server.Trust(provider.Client(urlguard.Targets{}))
 	defer client.CloseIdleConnections()
 	s, err := webpush.New(webpush.Config{Key: newKey(t), Client: client})
 	if err != nil {
@@ -312,9 +313,9 @@ func TestAPushServiceForLoadChecksAsEver(t *testing.T) {
 	for public, accepts := range map[string]bool{key.Public(): true, newKey(t).Public(): false} {
 		server := pushserver.Start(pushserver.Options{Quick: true, Public: public})
 		defer server.Close()
-		client := server.Trust(provider.Client(true))
+		client := server.Trust(provider.Client(urlguard.All))
 		defer client.CloseIdleConnections()
-		s, err := webpush.New(webpush.Config{Key: key, AllowPrivate: true, Client: client})
+		s, err := webpush.New(webpush.Config{Key: key, Targets: urlguard.All, Client: client})
 		if err != nil {
 			t.Fatal(err)
 		}

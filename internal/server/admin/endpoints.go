@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"godwit.dev/godwit/internal/access/signin"
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/endpoint"
 	"godwit.dev/godwit/internal/sending/push"
@@ -150,7 +151,9 @@ func noEndpoint(err error) error {
 }
 
 // backEnd returns the author of changes to endpoints: people may do what the app's own program may.
-func backEnd(v *visit) *endpoint.Holder { return &endpoint.Holder{App: v.person.App, BackEnd: true} }
+func backEnd(v *visit) *endpoint.Holder {
+	return &endpoint.Holder{App: v.person.App, BackEnd: true, Admin: v.person.Role.May(signin.Admin)}
+}
 
 func (a *admin) showEndpoint(v *visit) error {
 	e, err := a.endpointInPath(v)

@@ -191,7 +191,7 @@ func watchFiles(ctx context.Context, lock *datadir.Lock, stores *store.Stores) e
 // startAccess starts apps and keys.
 func (a *App) startAccess(ctx context.Context, g *ground.Ground) (*access.Registry, error) {
 	s := g.Settings
-	cfg := access.Config{Dev: s.Dev, Serves: true, AllowPrivateURLs: s.AllowPrivateURLs, Origin: access.OwnOrigin(s.PublicURL)}
+	cfg := access.Config{Dev: s.Dev, Serves: true, Targets: s.Targets(), Origin: access.OwnOrigin(s.PublicURL)}
 	registry, err := access.NewRegistry(ctx, g.Stores.Access, cfg, g.Log)
 	if err != nil {
 		return nil, fmt.Errorf("start access: %w", err)

@@ -29,7 +29,7 @@ func (d *doctor) sources(ctx context.Context) (list []finding) {
 			continue
 		}
 		ctx, cancel := context.WithTimeoutCause(ctx, postgresWithin, fmt.Errorf("there was no answer within %s", postgresWithin))
-		for _, c := range source.Examine(ctx, kind, one, d.c.AllowPrivateURLs) {
+		for _, c := range source.Examine(ctx, kind, one, d.c.Targets()) {
 			list = append(list, finding{Check: check, OK: c.OK, Detail: fmt.Sprintf("%s of app %s: %s", one.Name, one.App, c.Detail), Hint: c.Hint})
 		}
 		cancel()

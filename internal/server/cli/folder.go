@@ -68,7 +68,7 @@ func (p *program) openFolder(ctx context.Context, c *config.Config, create bool)
 	if create && isNew && c.Postgres == "" {
 		p.sayNewFolder(c.Data)
 	}
-	if f.registry, err = access.NewRegistry(ctx, apps.Access, access.Config{AllowPrivateURLs: c.AllowPrivateURLs}, log); err != nil {
+	if f.registry, err = access.NewRegistry(ctx, apps.Access, access.Config{Targets: c.Targets()}, log); err != nil {
 		return f, err
 	}
 	f.closers = append(f.closers, func() error { f.registry.Close(); return nil })
@@ -82,7 +82,7 @@ func noApps(data string) error {
 
 // settingsAPI makes the part of the API that is about apps and their settings.
 func (p *program) settingsAPI(ctx context.Context, c *config.Config, apps *store.Apps, f *folder, log *slog.Logger) (http.Handler, error) {
-	kinds := sending.Kinds(channel.Options{AllowPrivate: c.AllowPrivateURLs}, p.modules)
+	kinds := sending.Kinds(channel.Options{Targets: c.Targets()}, p.modules)
 	kinds[push.Live] = live.Kind{}
 	channels, err := channel.New(ctx, apps.Channels, kinds, log)
 	if err != nil {
@@ -155,5 +155,5 @@ func (w *recorded) Write(b []byte) (int, error) { return w.body.Write(b) }
 // localFlags adds --local, and the flags of a folder's settings that only it needs.
 func (p *program) localFlags(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&p.local, "local", false, "write to the data folder itself, which no server may be using: for the first steps")
-	config.AddFlags(cmd.Flags(), "postgres", "allow_private_urls")
+	config.AddFlags(cmd.Flags(), "postgres", "allow_targets", "allow_private_urls")
 }

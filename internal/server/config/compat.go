@@ -298,7 +298,7 @@ func httpURL(text string) bool {
 
 // baseURL reports whether paths can be added to a URL. It accepts any host, since the operator's own servers may be anywhere.
 func baseURL(text string) bool {
-	_, err := urlguard.ParseBase(text, true)
+	_, err := urlguard.All.ParseBase(text)
 	return err == nil
 }
 

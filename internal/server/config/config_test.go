@@ -61,6 +61,52 @@ func TestFileNamedByEnvironment(t *testing.T) {
 	}
 }
 
+func TestTargetsMayBeAnArrayOfTheFile(t *testing.T) {
+	for _, c := range []struct {
+		file string
+		args []string
+		env  []string
+	}{
+		{file: `allow_targets = ["10.0.0.0/8", "hooks.internal:8443"]`},
+		{file: `allow_targets = "10.0.0.0/8, hooks.internal:8443"`},
+		{env: []string{"GODWIT_ALLOW_TARGETS=10.0.0.0/8,hooks.internal:8443"}},
+		{args: []string{"--allow-targets", "10.0.0.0/8,hooks.internal:8443"}},
+	} {
+		c.env = append(c.env, "GODWIT_CONFIG="+writeFile(t, c.file))
+		got, err := config.Load(flags(t, c.args...), c.env)
+		if err != nil || got.AllowTargets != "10.0.0.0/8,hooks.internal:8443" {
+			t.Errorf("%+v: %v", c, err)
+			continue
+		}
+		for url, ok := range map[string]bool{"http://10.0.0.5/": true, "http://hooks.internal:8443/": true, "https://127.0.0.1/": false} {
+			if err := got.Targets().CheckURL(url); (err == nil) != ok {
+				t.Errorf("%+v: %s: %v", c, url, err)
+			}
+		}
+	}
+}
+
+// A development server that others can reach lets everybody in, so nobody gets through it to this machine.
+func TestDevelopmentServersReachThisMachine(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		ok   bool
+	}{{nil, false}, {[]string{"--dev"}, true}, {[]string{"--dev", "--dev-any-address"}, false}, {[]string{"--allow-private-urls"}, true}} {
+		got, err := config.Load(flags(t, c.args...), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, url := range []string{"http://127.0.0.1:9900/h", "http://localhost:9900/h", "http://[::1]:9900/h"} {
+			if err := got.Targets().CheckURL(url); (err == nil) != c.ok {
+				t.Errorf("%v: %s: %v", c.args, url, err)
+			}
+		}
+		if err := got.Targets().CheckURL("https://10.0.0.5/"); (err == nil) != got.AllowPrivateURLs {
+			t.Errorf("%v: %v", c.args, err)
+		}
+	}
+}
+
 func TestBadSettingNamesKeyValueAndOrigin(t *testing.T) {
 	for _, tt := range []struct {
 		name string
@@ -117,6 +163,8 @@ func TestBadSettingNamesKeyValueAndOrigin(t *testing.T) {
 		{"provider asked for something else", []string{"--oidc-issuer", "https://a.example", "--oidc-client-id", "g", "--public-url", "https://g.example", "--oidc-allow", "view shop groups=a", "--oidc-scopes", "email"}, nil, []string{"oidc_scopes", "openid"}},
 		{"rules without a provider", []string{"--oidc-allow", "view shop groups=a"}, nil, []string{"oidc_allow", "without oidc_issuer"}},
 		{"secret without a provider", nil, []string{"GODWIT_OIDC_CLIENT_SECRET=s"}, []string{"oidc_client_secret", "without oidc_issuer"}},
+		{"target that is a URL", []string{"--allow-targets", "10.0.0.0/8,http://hooks.internal"}, nil, []string{"allow_targets", `"10.0.0.0/8,http://hooks.internal"`, `"http://hooks.internal"`, "is a URL", "--allow-targets"}},
+		{"target with bits behind its length", nil, []string{"GODWIT_ALLOW_TARGETS=10.0.0.5/8"}, []string{"allow_targets", "10.0.0.0/8", "GODWIT_ALLOW_TARGETS"}},
 		{"two at once", []string{"--window", "0", "--retain", "x"}, nil, []string{"window", "retain"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

@@ -14,7 +14,7 @@ type Field struct {
 	Flag    string // without dashes in front: http-addr
 	Env     string // GODWIT_HTTP_ADDR
 	Group   string
-	Type    string // text, number, yes/no, size, duration, rate
+	Type    string // text, number, yes/no, size, duration, rate, list
 	Default string
 	Min     string
 	Max     string
@@ -73,6 +73,8 @@ func typeName(v reflect.Value) string {
 		return "duration"
 	case Rate:
 		return "rate"
+	case List:
+		return "list"
 	case bool:
 		return "yes/no"
 	case int:
@@ -136,6 +138,8 @@ func (f *Field) parse(s string) (any, error) {
 		return ParseDuration(s)
 	case Rate:
 		return ParseRate(s)
+	case List:
+		return ParseList(s), nil
 	case bool:
 		b, err := strconv.ParseBool(s)
 		if err != nil {

@@ -98,7 +98,7 @@ func Load(flags *pflag.FlagSet, environ []string, sections ...Section) (*Config,
 		if !values.Exists(f.Key) {
 			continue
 		}
-		text := fmt.Sprint(values.Get(f.Key))
+		text := f.text(values.Get(f.Key))
 		if err := f.set(text); err != nil {
 			problems = append(problems, &Error{f.Key, f.shown(text), c.place(f.Key), err.Error()})
 		}
@@ -108,6 +108,19 @@ func Load(flags *pflag.FlagSet, environ []string, sections ...Section) (*Config,
 	}
 	c.adaptToCompat()
 	return c, c.Validate()
+}
+
+// text returns a value of the file, the environment or a flag as text.
+func (f *Field) text(value any) string {
+	array, ok := value.([]any)
+	if !ok || f.Type != "list" {
+		return fmt.Sprint(value)
+	}
+	list := make([]string, len(array))
+	for i := range array {
+		list[i] = fmt.Sprint(array[i])
+	}
+	return strings.Join(list, ",")
 }
 
 // FromValues makes the settings from values by key, and checks them. It reads neither files nor the environment.

@@ -25,7 +25,7 @@ min_free  = "256MB"
 ` + "```" + `
 
 Sizes are written like 256KB, 16MB or 1GB (binary units), durations like 30s, 24h or 7d, rates like 25/s, 100/m or
-off. ` + "`godwit config check`" + ` tells what is wrong; ` + "`godwit config show`" + ` shows every value and where it came from.
+off. A list is an array in the file; in flags and variables its entries have commas between them. ` + "`godwit config check`" + ` tells what is wrong; ` + "`godwit config show`" + ` shows every value and where it came from.
 `)
 	all := Known(sections...)
 	for _, group := range groups(all) {

@@ -134,7 +134,8 @@ type LimitSettings struct {
 
 // OperationSettings are settings for the server's operators.
 type OperationSettings struct {
-	AllowPrivateURLs bool     `key:"allow_private_urls" default:"false" group:"Safety" help:"let URLs given by people (JWKS, introspection, endpoints) lead to private addresses; for tests"`
+	AllowTargets     List     `key:"allow_targets" default:"" group:"Safety" help:"where hooks, webhooks, sinks, sources, base_url of channels, sign-in, JWKS and introspection may lead although it is private: networks, addresses and hosts, like 10.0.0.0/8, hooks.internal:8443; those may also have plain http"`
+	AllowPrivateURLs bool     `key:"allow_private_urls" default:"false" group:"Safety" help:"let all URLs lead anywhere, also those that visitors give; for tests alone: allow_targets is for servers"`
 	Grace            Duration `key:"grace" default:"10s" min:"1s" max:"10m" group:"Operation" help:"most time a stop may take: goodbyes, answers under way, flush"`
 	LogLevel         string   `key:"log_level" default:"info" group:"Operation" oneof:"debug,info,warn,error" help:"least level that is logged"`
 	LogFormat        string   `key:"log_format" default:"auto" group:"Operation" oneof:"auto,text,json" help:"log lines as text or json; auto: text on a terminal"`

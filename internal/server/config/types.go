@@ -73,6 +73,22 @@ func (d Duration) String() string {
 	return s
 }
 
+// List is a list of texts without commas. In a file it may be an array; elsewhere commas stand between them.
+type List string
+
+// ParseList reads a List.
+func ParseList(s string) List { return List(strings.Join(List(s).Entries(), ",")) }
+
+// Entries returns the texts that are not empty.
+func (l List) Entries() (list []string) {
+	for one := range strings.SplitSeq(string(l), ",") {
+		if one = strings.TrimSpace(one); one != "" {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
 // Rate is a number of events per time, written like 25/s, 100/m or 1000/h; the zero Rate means no limit.
 type Rate struct {
 	Count float64

@@ -32,6 +32,9 @@ func (c *Config) Validate() error {
 	if c.PublicURL != "" && !baseURL(c.PublicURL) {
 		bad("public_url", Redacted(c.PublicURL), "is not a server's URL, like https://push.example.org, without user, query and fragment: paths are added to it")
 	}
+	if _, err := urlguard.ParseTargets(c.AllowTargets.Entries()); err != nil {
+		bad("allow_targets", string(c.AllowTargets), "%v", err)
+	}
 	c.validateGateway(bad)
 	c.validateOIDC(bad)
 	c.validateUploads(bad)
@@ -77,6 +80,19 @@ func (c *Config) Validate() error {
 	return errors.Join(problems...)
 }
 
+// Targets returns where URLs may lead that operators and admins of apps set. A development server that others can reach lets everybody in,
+// so it does not lead them to this machine's services.
+func (c *Config) Targets() urlguard.Targets {
+	if c.AllowPrivateURLs {
+		return urlguard.All
+	}
+	t, _ := urlguard.ParseTargets(c.AllowTargets.Entries()) // Validate has reported what cannot be read; none of it is allowed
+	if c.Dev && !c.DevAnyAddress {
+		t = t.And(urlguard.Loopback)
+	}
+	return t
+}
+
 // validateGateway checks the gateway's origin. Cookies ignore ports, so a gateway without its own listener needs another host name than the
 // web page.
 func (c *Config) validateGateway(bad func(key, value, format string, args ...any)) {
@@ -115,7 +131,7 @@ func (c *Config) validateOIDC(bad func(key, value, format string, args ...any)) 
 		}
 		return
 	}
-	if err := provider.CheckIssuer(c.OIDCIssuer); err != nil {
+	if err := provider.CheckIssuer(c.OIDCIssuer, c.Targets()); err != nil {
 		bad("oidc_issuer", c.OIDCIssuer, "%v", err)
 	}
 	if c.OIDCClientID == "" {
@@ -224,7 +240,7 @@ func (c *Config) validateUploads(bad func(key, value, format string, args ...any
 	if !c.UploadsBucket() {
 		return
 	}
-	u, err := urlguard.ParseBase(c.Uploads, true)
+	u, err := urlguard.All.ParseBase(c.Uploads)
 	switch {
 	case err != nil || strings.Trim(u.Path, "/") == "":
 		bad("uploads", Redacted(c.Uploads), "is neither a folder nor the URL of a bucket, like https://s3.eu-north-1.amazonaws.com/bucket or https://minio.example.org/bucket/godwit, without user, query and fragment")

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/provider"
 	"godwit.dev/godwit/internal/sending/push"
@@ -16,11 +17,11 @@ import (
 
 // openChannels opens real channels on a store: only Web Push, with w.outside as its client.
 func (w *world) openChannels(store *appdb.Store, log *slog.Logger) {
-	w.outside = provider.Client(true)
+	w.outside = provider.Client(urlguard.All)
 	w.t.Cleanup(w.outside.CloseIdleConnections)
 	var err error
 	w.channels, err = channel.New(w.t.Context(), &store.Channels, map[push.Channel]channel.Kind{
-		push.WebPush: webpush.Kind{Client: w.outside, AllowPrivate: true},
+		push.WebPush: webpush.Kind{Client: w.outside, Targets: urlguard.All},
 	}, log)
 	if err != nil {
 		w.t.Fatal(err)

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/sending/sendertest/hookserver"
@@ -29,7 +30,7 @@ func (noProgress) SaveHookProgress(context.Context, []hook.Saving) ([]string, er
 // openHooks starts real hooks on a store; they post with w.outside.
 func (w *world) openHooks(store *appdb.Store, log *slog.Logger) *hook.Service {
 	s, err := hook.New(w.t.Context(), hook.Config{
-		Store: &store.Hooks, Progress: noProgress{}, Events: w.events, Log: log, Poster: webhook.Hooks{Poster: webhook.NewPoster(w.outside, true)},
+		Store: &store.Hooks, Progress: noProgress{}, Events: w.events, Log: log, Poster: webhook.Hooks{Poster: webhook.NewPoster(w.outside, urlguard.All)},
 	})
 	if err != nil {
 		w.t.Fatal(err)

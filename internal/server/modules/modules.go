@@ -33,12 +33,12 @@ func All() []module.Module {
 		mqttgate.Module(),
 		docsite.Module(),
 		channelOf(push.WebPush, func(o channel.Options) channel.Kind {
-			return webpush.Kind{AllowPrivate: o.AllowPrivate, Server: o.PublicURL}
+			return webpush.Kind{Targets: o.Targets.Strangers(), Server: o.PublicURL}
 		}),
-		channelOf(push.FCM, func(o channel.Options) channel.Kind { return fcm.Kind{AllowPrivate: o.AllowPrivate} }),
-		channelOf(push.APNs, func(o channel.Options) channel.Kind { return apns.Kind{AllowPrivate: o.AllowPrivate} }),
-		channelOf(push.Telegram, func(o channel.Options) channel.Kind { return telegram.Kind{AllowPrivate: o.AllowPrivate} }),
-		channelOf(push.Webhook, func(o channel.Options) channel.Kind { return webhook.Kind{AllowPrivate: o.AllowPrivate} }),
+		channelOf(push.FCM, func(o channel.Options) channel.Kind { return fcm.Kind{Targets: o.Targets} }),
+		channelOf(push.APNs, func(o channel.Options) channel.Kind { return apns.Kind{Targets: o.Targets} }),
+		channelOf(push.Telegram, func(o channel.Options) channel.Kind { return telegram.Kind{Targets: o.Targets} }),
+		channelOf(push.Webhook, func(o channel.Options) channel.Kind { return webhook.Kind{Targets: o.Targets} }),
 		{Name: streams.Name, Sources: map[string]source.Kind{streams.Name: streams.Kind{Dial: dialStreams}}},
 		{Name: postgres.Name, Sources: map[string]source.Kind{postgres.Name: postgres.Kind{}}},
 		{Name: jetstream.Name, Sources: map[string]source.Kind{jetstream.Name: jetstream.Kind{}}},
@@ -53,7 +53,7 @@ func channelOf(ch push.Channel, kind func(channel.Options) channel.Kind) module.
 }
 
 func dialStreams(ctx context.Context, t streams.Target) (streams.Streams, error) {
-	s, err := redisstream.OpenStreams(ctx, redisstream.StreamsConfig{URLs: t.URLs, Clients: t.Recipients, Private: t.Private, Log: t.Log})
+	s, err := redisstream.OpenStreams(ctx, redisstream.StreamsConfig{URLs: t.URLs, Clients: t.Recipients, Targets: t.Targets, Log: t.Log})
 	if err != nil {
 		return nil, err
 	}

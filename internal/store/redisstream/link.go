@@ -2,8 +2,10 @@ package redisstream
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"net/url"
 	"slices"
 	"time"
@@ -32,17 +34,17 @@ type link struct {
 }
 
 // dial connects to the server or cluster at the URLs.
-func dial(ctx context.Context, urls []string) (*link, error) { return connect(ctx, urls, true) }
+func dial(ctx context.Context, urls []string) (*link, error) { return connect(ctx, urls, urlguard.All) }
 
-// connect is dial for URLs that an app's admin may have set. Unless private is true it dials only public addresses, also for the nodes that
-// a cluster names, so that this server gives nobody access to private services.
-func connect(ctx context.Context, urls []string, private bool) (*link, error) {
+// connect is dial for URLs that an app's admin may have set. It dials only the targets, also for the nodes that a cluster names, so that
+// this server gives nobody access to private services.
+func connect(ctx context.Context, urls []string, targets urlguard.Targets) (*link, error) {
 	opts, err := options(urls)
 	if err != nil {
 		return nil, err
 	}
-	if !private {
-		opts.Dialer.Control = urlguard.Control
+	if !targets.Everything() {
+		opts.DialCtxFn = guarded(targets)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, reachWithin, fmt.Errorf("no answer from Redis in %s", reachWithin))
 	defer cancel()
@@ -59,6 +61,17 @@ func connect(ctx context.Context, urls []string, private bool) (*link, error) {
 			return nil, fmt.Errorf("connect to Redis at %s: %w: %w", opts.InitAddress[0], context.Cause(ctx), err)
 		case <-time.After(100 * time.Millisecond):
 		}
+	}
+}
+
+// guarded dials as the library does, but only the targets.
+func guarded(targets urlguard.Targets) func(context.Context, string, *net.Dialer, *tls.Config) (net.Conn, error) {
+	return func(ctx context.Context, address string, d *net.Dialer, secure *tls.Config) (net.Conn, error) {
+		d = targets.Guard(d, address)
+		if secure == nil {
+			return d.DialContext(ctx, "tcp", address)
+		}
+		return (&tls.Dialer{NetDialer: d, Config: secure}).DialContext(ctx, "tcp", address)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -16,10 +17,10 @@ import (
 
 // StreamsConfig names the Redis and the streams to consume.
 type StreamsConfig struct {
-	URLs    []string     // redis:// or rediss://; several: seeds of a cluster
-	Clients []string     // whose streams; empty: all
-	Private bool         // private addresses may be dialled
-	Log     *slog.Logger // nil: discards
+	URLs    []string         // redis:// or rediss://; several: seeds of a cluster
+	Clients []string         // whose streams; empty: all
+	Targets urlguard.Targets // that may be dialled
+	Log     *slog.Logger     // nil: discards
 }
 
 // Streams gives access to all streams of a Redis, whether their clients are online or not, for a caller that consumes all entries.
@@ -44,7 +45,7 @@ func OpenStreams(ctx context.Context, cfg StreamsConfig) (*Streams, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	l, err := connect(ctx, cfg.URLs, cfg.Private)
+	l, err := connect(ctx, cfg.URLs, cfg.Targets)
 	if err != nil {
 		return nil, err
 	}

@@ -47,7 +47,7 @@ func TestStreamsAreReadDeletedAndSetAside(t *testing.T) {
 	do(t, r, "SET NS:token{1} ann")
 	do(t, r, "SET N{1} x")
 	do(t, r, "SET Ncarl{1} no-stream")
-	s := openStreams(t, StreamsConfig{URLs: []string{r.URL()}, Private: true})
+	s := openStreams(t, StreamsConfig{URLs: []string{r.URL()}, Targets: urlguard.All})
 	if got := scanned(t, s); !slices.Equal(got, []string{"Nann{1}", "Nbob{2}", "Ncarl{1}"}) {
 		t.Errorf("found %v", got)
 	}
@@ -83,7 +83,7 @@ func TestStreamsOfChosenClientsAloneAreSeen(t *testing.T) {
 	for _, who := range []string{"ann", "bob", "carl-1"} {
 		do(t, r, "XADD N"+who+"{1}"+xadd)
 	}
-	s := openStreams(t, StreamsConfig{URLs: []string{r.URL()}, Private: true, Clients: []string{"bob", "carl-1-x-y"}})
+	s := openStreams(t, StreamsConfig{URLs: []string{r.URL()}, Targets: urlguard.All, Clients: []string{"bob", "carl-1-x-y"}})
 	if got := scanned(t, s); !slices.Equal(got, []string{"Nbob{1}", "Ncarl-1{1}"}) {
 		t.Errorf("found %v", got)
 	}
@@ -92,7 +92,7 @@ func TestStreamsOfChosenClientsAloneAreSeen(t *testing.T) {
 func TestStreamsTellWhatIsNew(t *testing.T) {
 	t.Parallel()
 	c := redistest.StartCluster(t, true)
-	s := openStreams(t, StreamsConfig{URLs: c.URLs(), Private: true})
+	s := openStreams(t, StreamsConfig{URLs: c.URLs(), Targets: urlguard.All})
 	if s.Finding() != ByTracking {
 		t.Errorf("finding by %s", s.Finding())
 	}
@@ -146,7 +146,7 @@ func TestStreamsOfSomebodyElseLeadToNoPrivateAddress(t *testing.T) {
 func TestAnEntryOfAnotherReaderIsNotSetAside(t *testing.T) {
 	t.Parallel()
 	r := redistest.Start(t)
-	s := openStreams(t, StreamsConfig{URLs: []string{r.URL()}, Private: true})
+	s := openStreams(t, StreamsConfig{URLs: []string{r.URL()}, Targets: urlguard.All})
 	if err := s.Quarantine(t.Context(), "Nann{1}", streams.Entry{ID: "1-0"}, errors.New("x")); err == nil {
 		t.Error("taken")
 	}

@@ -7,15 +7,15 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"net/netip"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/push"
 )
 
 // channelKind makes senders that begin each line with a setting of the app.
-type channelKind struct{ private bool }
+type channelKind struct{ targets urlguard.Targets }
 
 func (channelKind) Fields() []channel.Field {
 	return []channel.Field{{Name: "greeting", Help: "what each line begins with"}}
@@ -33,13 +33,13 @@ func (channelKind) Complete(v channel.Values) (channel.Values, error) {
 func (channelKind) Shown(channel.Values) map[string]string { return nil }
 
 func (k channelKind) Open(_ string, v channel.Values) (push.Sender, error) {
-	return sender{greeting: v["greeting"], private: k.private}, nil
+	return sender{greeting: v["greeting"], targets: k.targets}, nil
 }
 
 // sender writes a line to each endpoint, which answers with the message's name.
 type sender struct {
 	greeting string
-	private  bool
+	targets  urlguard.Targets
 }
 
 func (s sender) Send(ctx context.Context, r push.Request) (receipt push.Receipt, err error) {
@@ -47,11 +47,11 @@ func (s sender) Send(ctx context.Context, r push.Request) (receipt push.Receipt,
 	if err := json.Unmarshal(r.Address, &p); err != nil {
 		return receipt, &push.PermanentError{Reason: "the address is damaged"}
 	}
-	if at, err := netip.ParseAddrPort(p.At); err != nil || !s.private && (at.Addr().IsPrivate() || at.Addr().IsLoopback()) {
-		return receipt, &push.PermanentError{Reason: "the address is not a public one"}
-	}
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", p.At)
-	if err != nil {
+	conn, err := s.targets.Guard(new(net.Dialer), p.At).DialContext(ctx, "tcp", p.At)
+	switch {
+	case errors.Is(err, urlguard.ErrPrivate):
+		return receipt, &push.PermanentError{Reason: "the endpoint is not at a public address"}
+	case err != nil:
 		return receipt, &push.RetryError{Reason: "the endpoint does not answer"}
 	}
 	defer conn.Close()

@@ -27,7 +27,7 @@ type Settings struct {
 func Module() module.Module {
 	return module.Module{
 		Name: Name, Settings: &Settings{},
-		Channels: []channel.Brought{{Definition: definition(), Kind: func(o channel.Options) channel.Kind { return channelKind{o.AllowPrivate} }}},
+		Channels: []channel.Brought{{Definition: definition(), Kind: func(o channel.Options) channel.Kind { return channelKind{o.Targets} }}},
 		Sources:  map[string]source.Kind{Name: sourceKind{}},
 		Start: func(_ context.Context, h *module.Host) error {
 			return h.Listen(listen.Listener{Key: "lines_addr", Serve: serve(h)})

@@ -38,6 +38,7 @@ type Config struct {
 	Rules    []signin.Rule
 	Redirect string // URL to which the provider redirects people after the sign-in
 	Now      func() time.Time
+	Targets  urlguard.Targets // to which the issuer may lead besides this machine and private networks
 }
 
 // Limits of a sign-in.
@@ -63,7 +64,7 @@ type Provider struct {
 // New returns a Provider. The operator chooses the issuer, so it may be on this machine or in a private network; link-local addresses,
 // where clouds store credentials, are still blocked.
 func New(cfg Config) *Provider {
-	client := urlguard.Client(urlguard.Options{Reach: urlguard.Networks, Timeout: answerWithin})
+	client := cfg.Targets.And(urlguard.Networks).Client(urlguard.Options{Timeout: answerWithin})
 	client.Transport = bounded{client.Transport}
 	return &Provider{cfg: cfg, rules: signin.Fingerprint(cfg.Issuer, cfg.ClientID, cfg.Rules), http: client}
 }
@@ -110,16 +111,17 @@ func (p *Provider) away(err error) error {
 	return refuse(err, "%s cannot be asked just now. Sign in with a key, or try again in a moment.", p.Host())
 }
 
-// CheckIssuer returns an error if an issuer's URL is invalid. Secrets are sent to it, so it must be https, except on this machine.
-func CheckIssuer(issuer string) error {
+// CheckIssuer returns an error if an issuer's URL is invalid. Secrets are sent to it, so it must be https, except on
+// this machine and at targets that the operator names.
+func CheckIssuer(issuer string, targets urlguard.Targets) error {
 	u, err := url.Parse(issuer)
 	switch {
 	case err != nil || u.Hostname() == "" || u.User != nil || strings.ContainsAny(issuer, "?#"): // no query or fragment, because the discovery document's path is appended
 		return errors.New("is not an issuer's URL, like https://login.example.org/realms/staff")
-	case !private(u):
+	case !private(u) && (u.Scheme != "http" || !targets.Names(u)):
 		return errors.New("needs https: secrets travel there")
 	}
-	return urlguard.CheckHost(u.Hostname(), urlguard.Networks)
+	return targets.And(urlguard.Networks).CheckHost(u)
 }
 
 // private reports whether requests to a URL cannot be read on the way.

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/access/signin"
 	"godwit.dev/godwit/internal/access/signin/provider"
 	"godwit.dev/godwit/internal/access/signin/providertest"
+	"godwit.dev/godwit/internal/access/urlguard"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -218,7 +219,7 @@ func TestASecretDoesNotTravelInTheOpen(t *testing.T) {
 		"http://login.example.org": false, "http://10.0.0.7": false, "login.example.org": false, "https://u:p@login.example.org": false, "https://a.example?x": false,
 		"ftp://localhost": false, "": false, "https://169.254.169.254/latest": false, "https://localhost.evil.example": true, "http://localhost.evil.example": false,
 	} {
-		if err := provider.CheckIssuer(issuer); (err == nil) != ok {
+		if err := provider.CheckIssuer(issuer, urlguard.Targets{}); (err == nil) != ok {
 			t.Errorf("%q: %v", issuer, err)
 		}
 	}

@@ -103,12 +103,8 @@ func CheckTarget(database string, keep time.Duration) error {
 
 // Open implements sink.Kind.
 func (Kind) Open(t sink.Target) (sink.Writer, error) {
-	reach := urlguard.Public
-	if t.Private {
-		reach = urlguard.Anywhere
-	}
 	return New(Config{
 		URL: t.Values.Text(FieldURL), Database: t.Values.Text(FieldDatabase), User: t.Values.Text(FieldUser), Password: t.Values.Text(FieldPassword),
-		Keep: t.Values.Duration(FieldKeep), Client: urlguard.Client(urlguard.Options{Reach: reach, Timeout: AnswerWithin, ConnsPerHost: connections}),
+		Keep: t.Values.Duration(FieldKeep), Client: t.Targets.Client(urlguard.Options{Timeout: AnswerWithin, ConnsPerHost: connections}),
 	}), nil
 }

@@ -193,16 +193,14 @@ func Pool(ca string) *x509.CertPool {
 	return roots
 }
 
-// Dialer dials public addresses, or where the source may, private ones and sockets.
+// Dialer dials the targets of a source, and sockets if it has no limits. It must get names, and not addresses that a library has found
+// for them, because targets may be named.
 func Dialer(t *source.Target) func(ctx context.Context, network, address string) (net.Conn, error) {
 	d := &net.Dialer{Timeout: DialWithin, KeepAliveConfig: net.KeepAliveConfig{Enable: true, Idle: 15 * time.Second, Interval: 5 * time.Second, Count: 3}}
-	if !t.Private {
-		d.Control = urlguard.Control
-	}
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
-		if network == "unix" && !t.Private {
+		if network == "unix" && !t.Targets.Everything() {
 			return nil, fmt.Errorf("dial %s: %w", address, urlguard.ErrPrivate)
 		}
-		return d.DialContext(ctx, network, address)
+		return t.Targets.Guard(d, address).DialContext(ctx, network, address)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/feeds/source"
 )
 
@@ -44,6 +45,7 @@ func PostgresConfig(t *source.Target, session map[string]string) (*pgconn.Config
 		cfg.RuntimeParams["application_name"] = name
 	}
 	cfg.OnNotice, cfg.ConnectTimeout, cfg.DialFunc = nil, DialWithin, Dialer(t)
+	cfg.LookupFunc = func(_ context.Context, host string) ([]string, error) { return []string{host}, nil } // the dialer looks up
 	secure := []*pgconn.FallbackConfig{{TLSConfig: cfg.TLSConfig}}
 	for _, f := range append(secure, cfg.Fallbacks...) {
 		if f.TLSConfig != nil {
@@ -79,5 +81,9 @@ func Unreached(err error) error {
 		return err
 	}
 	_, cause, _ := strings.Cut(connect.Error(), "`:")
+	var private *urlguard.PrivateError
+	if errors.As(err, &private) { // once, and not with each address
+		cause = private.Plain()
+	}
 	return &unreached{"connect to PostgreSQL: " + strings.TrimSpace(cause), err}
 }

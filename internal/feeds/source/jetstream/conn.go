@@ -70,7 +70,7 @@ func (c *conn) jetStream() (jetstream.JetStream, error) {
 func (c *conn) options() ([]nats.Option, error) {
 	v := c.t.Values
 	options := []nats.Option{
-		nats.Name("godwit source " + c.t.Name), nats.NoReconnect(), nats.SetCustomDialer(dialer{c}), nats.Timeout(dbserver.DialWithin),
+		nats.Name("godwit source " + c.t.Name), nats.NoReconnect(), nats.SetCustomDialer(dialer{c}), nats.SkipHostLookup(), nats.Timeout(dbserver.DialWithin),
 		nats.PingInterval(pingEvery), nats.MaxPingsOutstanding(pingsMissed), nats.ErrorHandler(c.failed), nats.ClosedHandler(c.closed),
 	}
 	if prefix := v.Text(FieldInbox); prefix != "" {
@@ -121,7 +121,7 @@ func keyOf(seed string) (pair nkeys.KeyPair, public string, err error) {
 	return pair, public, err
 }
 
-// dialer dials public addresses, or where the source may, private ones.
+// dialer dials the targets of the source.
 type dialer struct{ c *conn }
 
 // Dial implements nats.CustomDialer.

@@ -7,6 +7,7 @@ import (
 
 	js "github.com/nats-io/nats.go/jetstream"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/feeds/source/jetstream"
@@ -19,7 +20,7 @@ func TestTheExaminationSaysWhatIsWrong(t *testing.T) {
 	says := func(want ...string) {
 		t.Helper()
 		var got strings.Builder
-		for _, c := range source.Examine(t.Context(), jetstream.Kind{}, &source.Source{App: "shop", Name: jetstream.Name, Values: w.Values, Private: true}, false) {
+		for _, c := range source.Examine(t.Context(), jetstream.Kind{}, &source.Source{App: "shop", Name: jetstream.Name, Values: w.Values, Private: true}, urlguard.Targets{}) {
 			got.WriteString(map[bool]string{true: "ok ", false: "bad "}[c.OK] + c.Detail + " | " + c.Hint + "\n")
 		}
 		for _, text := range want {

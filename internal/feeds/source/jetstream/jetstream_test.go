@@ -221,7 +221,7 @@ func TestPrivatePlacesNeedTheOwnerOfTheDataFolder(t *testing.T) {
 	w := newWorld(t)
 	w.publish(publishes("ann", "1")...)
 	w.Start(false)
-	w.Becomes(source.Failing, "address is not public")
+	w.Becomes(source.Failing, "not public")
 	w.Gets()
 }
 

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/feeds/source/outbox"
 	"godwit.dev/godwit/internal/testkit/eventually"
@@ -27,7 +28,7 @@ func (s stuck) Emit(ctx context.Context, entries []source.Entry) ([]source.Outco
 // reader starts another reader of the table, which has read its first page and stores nothing of it until the returned function ends it.
 func (w *world) reader() (end func()) {
 	w.Helper()
-	f, err := outbox.Kinds(func(string) bool { return false })[w.Name].Open(w.Context(), source.Target{App: "shop", Name: w.Name, Values: maps.Clone(w.Values), Private: true})
+	f, err := outbox.Kinds(func(string) bool { return false })[w.Name].Open(w.Context(), source.Target{App: "shop", Name: w.Name, Values: maps.Clone(w.Values), Targets: urlguard.All})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -137,7 +137,7 @@ func TestATableThatCannotBeReadIsNamed(t *testing.T) {
 }
 
 // refusals are how kinds say that a place is private.
-var refusals = map[string]string{outbox.PostgreSQL: "address is not public", outbox.MySQL: "address is not public", outbox.SQLite: "godwit source add on the server"}
+var refusals = map[string]string{outbox.PostgreSQL: "not public", outbox.MySQL: "not public", outbox.SQLite: "godwit source add on the server"}
 
 func TestPrivatePlacesNeedTheOwnerOfTheDataFolder(t *testing.T) {
 	each(t, func(w *world) {

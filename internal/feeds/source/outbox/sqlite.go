@@ -38,7 +38,7 @@ type sqliteConn struct {
 
 // openSQLite opens an existing file. A key for the API alone must not find out which files there are.
 func openSQLite(ctx context.Context, t *source.Target, ours func(path string) bool) (conn, error) {
-	if !t.Private {
+	if !t.Targets.Everything() {
 		return nil, errors.New("a SQLite file is read only if the source was set with godwit source add on the server's data folder, or the server allows private addresses")
 	}
 	c := &sqliteConn{path: t.Values.Text(FieldPath)}

@@ -13,6 +13,7 @@ import (
 	lite "zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/feeds/source/outbox"
@@ -210,7 +211,7 @@ func (w *world) opens(table string) error {
 	w.Helper()
 	v := maps.Clone(w.Values)
 	setting.Put(v, outbox.FieldTable, table)
-	f, err := outbox.Kinds(func(string) bool { return false })[w.Name].Open(w.Context(), source.Target{App: "shop", Name: w.Name, Values: v, Private: true})
+	f, err := outbox.Kinds(func(string) bool { return false })[w.Name].Open(w.Context(), source.Target{App: "shop", Name: w.Name, Values: v, Targets: urlguard.All})
 	if err == nil {
 		f.Close()
 	}

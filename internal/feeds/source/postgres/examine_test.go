@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/feeds/source/postgres"
@@ -19,7 +20,7 @@ func (w *world) examined(fields ...any) string {
 		v[fields[i].(string)] = setting.JSON(fields[i+1])
 	}
 	b := &strings.Builder{}
-	for _, c := range source.Examine(w.Context(), postgres.Kind{}, &source.Source{App: "shop", Name: "pg", Kind: postgres.Name, Values: v, Private: true}, false) {
+	for _, c := range source.Examine(w.Context(), postgres.Kind{}, &source.Source{App: "shop", Name: "pg", Kind: postgres.Name, Values: v, Private: true}, urlguard.Targets{}) {
 		fmt.Fprintln(b, c.OK, c.Detail, "|", c.Hint)
 	}
 	return b.String()

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -47,9 +48,9 @@ var (
 
 // Target is the Redis servers and streams to read.
 type Target struct {
-	URLs       []string // passwords included
-	Recipients []string // empty: all
-	Private    bool     // private addresses may be dialled
+	URLs       []string         // passwords included
+	Recipients []string         // empty: all
+	Targets    urlguard.Targets // that may be dialled
 	Log        *slog.Logger
 }
 
@@ -120,7 +121,7 @@ func checkURL(raw string) string {
 
 // Open implements source.Kind.
 func (k Kind) Open(ctx context.Context, t source.Target) (source.Feed, error) {
-	to := Target{Recipients: t.Values.List(FieldRecipients), Private: t.Private, Log: t.Log}
+	to := Target{Recipients: t.Values.List(FieldRecipients), Targets: t.Targets, Log: t.Log}
 	for _, raw := range t.Values.List(FieldURLs) {
 		to.URLs = append(to.URLs, withPassword(raw, access.Secret(t.Values.Text(FieldPassword))))
 	}

@@ -267,7 +267,7 @@ func TestChangesTakeEffectAndRemovingStops(t *testing.T) {
 		w.set(t, "shop", source.Change{Values: from(password, []string{"redis://me@a.example:1", "redis://b.example:2"}, []string{"ann"}), Private: true})
 		synctest.Wait()
 		target := w.redis.targets[0]
-		if !slices.Equal(target.URLs, []string{"redis://me:p%20w%40%2F@a.example:1", "redis://:p%20w%40%2F@b.example:2"}) || !target.Private || !slices.Equal(target.Recipients, []string{"ann"}) {
+		if !slices.Equal(target.URLs, []string{"redis://me:p%20w%40%2F@a.example:1", "redis://:p%20w%40%2F@b.example:2"}) || !target.Targets.Everything() || !slices.Equal(target.Recipients, []string{"ann"}) {
 			t.Errorf("target %+v", target)
 		}
 		off, on := false, true

@@ -47,11 +47,11 @@ func Reconcile(ctx context.Context, g *ground.Ground, box *mailbox.Mailbox) erro
 
 // Hooks starts the service that posts events to apps.
 func Hooks(ctx context.Context, g *ground.Ground) (*hook.Service, error) {
-	client := provider.Unbounded(g.Settings.AllowPrivateURLs) // each hook has only one request under way
+	client := provider.Unbounded(g.Settings.Targets()) // each hook has only one request under way
 	g.Steps.AddClose("hook connections", time.Second, func() error { client.CloseIdleConnections(); return nil })
 	cfg := hook.Config{
 		Store: g.Stores.Hooks, Progress: g.Stores.Progress, Events: g.Stores.Events, Own: g.Own("hooks"), Now: g.Stores.Clock, Log: g.Log,
-		Poster: webhook.Hooks{Poster: webhook.NewPoster(client, g.Settings.AllowPrivateURLs)},
+		Poster: webhook.Hooks{Poster: webhook.NewPoster(client, g.Settings.Targets())},
 	}
 	if g.Tracer != nil {
 		cfg.Tracer = g.Tracer
@@ -100,7 +100,7 @@ func Sources(ctx context.Context, g *ground.Ground, c *core.Core) (*source.Servi
 	sources, err := source.New(ctx, source.Config{
 		Store: g.Stores.Sources, Records: g.Stores.SourceRecords, Read: backend.ReadEntries,
 		Publisher: c.Publisher, Objects: objects{c.Objects}, Topics: c.Topics,
-		Kinds: SourceKinds(g.Modules), Own: g.Own("sources"), Now: g.Stores.Clock, AllowPrivate: g.Settings.AllowPrivateURLs, Log: g.Log,
+		Kinds: SourceKinds(g.Modules), Own: g.Own("sources"), Now: g.Stores.Clock, Targets: g.Settings.Targets(), Log: g.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func Sources(ctx context.Context, g *ground.Ground, c *core.Core) (*source.Servi
 func Sinks(ctx context.Context, g *ground.Ground) (*sink.Service, error) {
 	sinks, err := sink.New(ctx, sink.Config{
 		Store: g.Stores.Sinks, Progress: g.Stores.Drained, Events: g.Stores.Events, Past: reconcile.Past{Log: g.Stores.Events, Changes: g.Stores.Changes},
-		Kinds: SinkKinds(g.Modules), Own: g.Own("sinks"), Now: g.Stores.Clock, AllowPrivate: g.Settings.AllowPrivateURLs, Log: g.Log,
+		Kinds: SinkKinds(g.Modules), Own: g.Own("sinks"), Now: g.Stores.Clock, Targets: g.Settings.Targets(), Log: g.Log,
 	})
 	if err != nil {
 		return nil, err

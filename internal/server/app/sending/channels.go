@@ -25,7 +25,7 @@ func Kinds(o channel.Options, list []module.Module) map[push.Channel]channel.Kin
 
 // Channels starts the service of channels to outside addresses and to mailboxes.
 func Channels(ctx context.Context, g *ground.Ground, c *core.Core) (*channel.Service, error) {
-	kinds := Kinds(channel.Options{AllowPrivate: g.Settings.AllowPrivateURLs, PublicURL: g.Settings.PublicURL}, g.Modules)
+	kinds := Kinds(channel.Options{Targets: g.Settings.Targets(), PublicURL: g.Settings.PublicURL}, g.Modules)
 	kinds[push.Live] = live.Kind{Sender: live.New(c.Publisher, c.Mailbox, g.Stores.Clock)}
 	channels, err := channel.New(ctx, g.Stores.Channels, kinds, g.Log)
 	if err != nil {

@@ -18,7 +18,7 @@ func (w *Web) openUploads() error {
 	if s.UploadsBucket() {
 		bucket, err := uploads.NewBucket(uploads.BucketConfig{
 			URL: s.Uploads, KeyID: s.UploadsKeyID, Secret: s.UploadsSecret, Region: s.UploadsRegion, Days: s.UploadsDays, Now: w.Now,
-			Transport: urlguard.Client(urlguard.Options{Reach: urlguard.Networks, ConnsPerHost: urlguard.Unbounded}).Transport, // the gateway limits uploads
+			Transport: urlguard.Networks.Client(urlguard.Options{ConnsPerHost: urlguard.Unbounded}).Transport, // the gateway limits uploads
 		})
 		if err != nil {
 			return err

@@ -258,7 +258,7 @@ func (w *Web) provider() *provider.Provider {
 	rules, _ := signin.ParseRules(s.OIDCAllow) // was checked with the settings
 	p := provider.New(provider.Config{
 		Issuer: s.OIDCIssuer, ClientID: s.OIDCClientID, Secret: s.OIDCClientSecret, Scopes: strings.Fields(s.OIDCScopes), Rules: rules,
-		Redirect: strings.TrimRight(s.PublicURL, "/") + "/ui/oidc/callback", Now: w.Stores.Clock,
+		Redirect: strings.TrimRight(s.PublicURL, "/") + "/ui/oidc/callback", Now: w.Stores.Clock, Targets: s.Targets(),
 	})
 	w.Steps.AddClose("provider of sign-ins", time.Second, p.Close)
 	return p

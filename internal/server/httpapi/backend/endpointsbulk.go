@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/endpoint"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -24,7 +25,7 @@ func (a *API) RegisterBatch(c *call.Call) error {
 		return err
 	}
 	return a.withBatch(c, "registered", func(rc *http.ResponseController, body []byte) error {
-		b := &endpointBatch{a: a, c: c, rc: rc, who: endpoint.Holder{App: c.Key.App, BackEnd: true}}
+		b := &endpointBatch{a: a, c: c, rc: rc, who: endpoint.Holder{App: c.Key.App, BackEnd: true, Admin: c.Key.Roles.Has(access.Admin)}}
 		return b.run(body)
 	})
 }

@@ -38,7 +38,7 @@ func (a *API) holder(c *call.Call, q url.Values) (h holder, err error) {
 				return h, call.OtherApp()
 			}
 			c.Key = key
-			return holder{endpoint.Holder{App: key.App, BackEnd: true}, key.Roles}, nil
+			return holder{endpoint.Holder{App: key.App, BackEnd: true, Admin: key.Roles.Has(access.Admin)}, key.Roles}, nil
 		}
 	case q.Get("recipient") == "" && access.CertURI(c.R.TLS) == "":
 		return h, nil
