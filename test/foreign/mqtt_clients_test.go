@@ -193,7 +193,9 @@ func (d *goDevice) Do(c command) {
 		d.mu.Lock()
 		m := d.got[c.Ref]
 		d.mu.Unlock()
-		_ = d.client.Ack(m) // a lost acknowledgement shows on the server
+		if m != nil { // else it came over a former connection
+			_ = d.client.Ack(m) // a lost acknowledgement shows on the server
+		}
 	case "disconnect":
 		_ = d.client.Disconnect(&paho.Disconnect{})
 		<-d.client.Done()
@@ -209,7 +211,9 @@ func (d *goDevice) connect(ctx context.Context, c command) {
 		d.events <- happening{Event: "failed", Text: err.Error()}
 		return
 	}
+	d.mu.Lock()
 	d.nc, d.got = nc, make(map[int]*paho.Publish)
+	d.mu.Unlock()
 	d.client = paho.NewClient(paho.ClientConfig{
 		Conn: packets.NewThreadSafeConn(nc), EnableManualAcknowledgment: true,
 		OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(m paho.PublishReceived) (bool, error) {

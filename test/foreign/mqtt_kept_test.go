@@ -1,15 +1,11 @@
 package foreign
 
 import (
-	"context"
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
-	"time"
 
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
-	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -201,70 +197,5 @@ func TestMQTTQueueMembersShareWhatWaits(t *testing.T) {
 		if n := times[fmt.Sprint("jobs/", i)]; n != 1 {
 			t.Errorf("job %d came %d times", i, n)
 		}
-	}
-}
-
-// TestMQTTTopicsSurviveKills: the server is killed while devices come and go. Every message whose publisher was answered comes to each of
-// them, in order.
-func TestMQTTTopicsSurviveKills(t *testing.T) {
-	blackbox.Long(t)
-	server := keeping(t, nil, "jobs.>")
-	kills := thorough.Rounds(3, 20)
-	const each = 40 // of all kills together fewer than a mailbox holds
-	subscribers := []*hand{newDevice(t, server), newDevice(t, server)}
-	for i, d := range subscribers {
-		d.connect(command{ID: numbered("unit", i), User: "demo/unit"})
-		d.subscribe("jobs/+", 1, 1)
-	}
-	subscribers[1].Do(command{Do: "disconnect"}) // it is away until the end
-	subscribers[1].want("closed")
-	publisher := newDevice(t, server)
-	publisher.connect(command{ID: "publisher", User: "demo/publisher", Clean: true})
-	for i := range kills * each {
-		killed := i%each == each/2
-		payload := fmt.Sprint(i)
-		publisher.Do(command{Do: "publish", Topic: "jobs/x", Payload: payload, QoS: 1})
-		if killed {
-			restart(t, server)
-			for _, d := range []*hand{publisher, subscribers[0]} {
-				d.want("closed")
-			}
-			publisher.connect(command{ID: "publisher", User: "demo/publisher", Clean: true})
-			subscribers[0].connect(command{ID: "unit-0", User: "demo/unit"})
-		}
-		for {
-			e := publisher.want("published")
-			if e.Code == 0 && e.Text == "<nil>" {
-				break
-			}
-			publisher.Do(command{Do: "publish", Topic: "jobs/x", Payload: payload, QoS: 1}) // it was not answered
-		}
-	}
-	subscribers[1].connect(command{ID: "unit-1", User: "demo/unit"})
-	for n, d := range subscribers {
-		next := 0
-		for next < kills*each {
-			e := d.want("message")
-			d.Do(command{Do: "ack", Ref: e.Ref})
-			var got int
-			if _, err := fmt.Sscan(e.Payload, &got); err != nil || got > next {
-				t.Fatalf("subscriber %d got %s, want %d", n, e.Payload, next)
-			}
-			if got == next { // others come again
-				next++
-			}
-		}
-	}
-}
-
-// restart kills the server within a moment and starts it again.
-func restart(t *testing.T, server *blackbox.Server) {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), rand.N(10*time.Millisecond))
-	defer cancel()
-	<-ctx.Done() // the kill comes before, during or after the publish
-	server.Kill()
-	if err := server.Launch(); err != nil {
-		t.Fatal(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/gateway/mqttgate/filterdb"
 	"godwit.dev/godwit/internal/gateway/mqttgate/wire"
 	"godwit.dev/godwit/internal/notify/frame"
 )
@@ -83,17 +84,16 @@ func (c *conn) hello(in *wire.Connect) *frame.Hello {
 		c.set(limited)
 		more.packet = most
 	}
+	if h.Device == "" && in.Version == wire.V5 {
+		h.Device = newClientID()
+		more.assigned = h.Device
+	}
 	if expiry > 0 && h.Device != "" {
 		c.set(lasting)
 		more.expiry = min(expiry, maxExpirySeconds)
 		more.asked = expiry
 	}
-	if expiry > 0 && h.Device == "" && in.Version == wire.V5 {
-		c.set(lasting)
-		h.Device = newClientID()
-		more.assigned, more.expiry, more.asked = h.Device, min(expiry, maxExpirySeconds), expiry
-	}
-	h.Fleeting = !c.has(lasting) && in.Clean
+	h.Fleeting = !c.has(lasting) && (in.Clean || more.assigned != "")
 	more.keepAlive = in.KeepAlive
 	if in.Properties.Number(wire.RequestResponse, 0) == 1 {
 		more.wantsReplies = true
@@ -154,6 +154,7 @@ func (c *conn) Verified(who access.Client) error {
 	if w := m.will; w != nil && !c.rights().allow(w.t, w.rest) {
 		return errWill
 	}
+	m.of = filterdb.Device{App: who.App, Recipient: who.Recipient, Name: who.Device}
 	c.gate.kept.take(c, who)
 	return nil
 }
@@ -220,7 +221,8 @@ func (c *conn) restore() {
 	}
 	m.opening = false
 	m.hello = nil
-	discard, s := m.discard, m.state
+	discard, s, of := m.discard, m.state, m.of
+	m.of = filterdb.Device{}
 	c.tidy()
 	c.mu.Unlock()
 	in, _ := c.gate.inputs.Get().(*input)
@@ -229,7 +231,7 @@ func (c *conn) restore() {
 		in.frame = frame.Client{Kind: frame.KindRegister, Reset: true}
 		c.sess.Frame(&in.frame)
 	}
-	c.restoreQueue()
+	c.restoreQueue(of)
 	for _, sub := range c.gate.kept.subscriptions(s) {
 		c.grant(&sub, in)
 	}
@@ -343,6 +345,9 @@ func (c *conn) Close(g frame.Goodbye) {
 	var user []byte
 	if g.RetryAfter > 0 {
 		user = wire.AppendUser(user, "retry_after", strconv.FormatInt(int64((g.RetryAfter+time.Second-1)/time.Second), 10)+"s")
+	}
+	if g.Reason == frame.Replaced {
+		c.gate.overtaken(c)
 	}
 	switch {
 	case c.has(welcomed):

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"sync"
 
+	"godwit.dev/godwit/internal/gateway/mqttgate/filterdb"
 	"godwit.dev/godwit/internal/gateway/mqttgate/wire"
 	"godwit.dev/godwit/internal/notify/frame"
 )
@@ -40,7 +41,8 @@ type extra struct {
 	hello                          *frame.Hello
 	opening, discard, wantsReplies bool
 	assigned                       string
-	asked                          uint32 // session expiry that the client asked for
+	of                             filterdb.Device // of the client, whether its session lasts or not
+	asked                          uint32          // session expiry that the client asked for
 	keepAlive                      uint16
 }
 
@@ -50,6 +52,7 @@ type flying struct {
 	settled       bool   // a notification that needs no acknowledgement
 	kept          bool   // a message of the queue
 	nack          bool   // a notification that is given back
+	unknown       bool   // an object whose state is unknown
 	id            string // of a notification
 	group, object string
 	version       uint64

@@ -1,10 +1,13 @@
 package mqttgate
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"strings"
 	"time"
 
+	"godwit.dev/godwit/internal/gateway/mqttgate/wire"
 	"godwit.dev/godwit/internal/notify/frame"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/objects/object"
@@ -101,6 +104,7 @@ type note struct {
 	id      []byte
 	// Of a message of a topic:
 	topic, contentType string
+	properties         []byte // that travel with it, encoded
 	payload            []byte
 
 	members []byte // of its JSON object beside seq and attempt, and the end of the object
@@ -122,10 +126,30 @@ func (packing) NotificationTail(n *notification.Notification) []byte {
 // keptTail encodes a message of a topic that waits in a mailbox.
 func keptTail(n *notification.Notification) []byte {
 	c := &n.Content
+	contentType, properties := cutBody(c.Body)
 	dst := make([]byte, 0, len(c.Title)+len(c.Body)+len(c.Data)+len(n.ID)+24)
 	dst = appendBool(appendBool(dst, false), false)
 	dst = binary.AppendUvarint(dst, uint64(n.ExpiresAt.UnixMilli())) //nolint:gosec // after 1970
-	return append(appendString(appendString(appendString(dst, n.ID), c.Title), c.Body), c.Data...)
+	dst = appendString(appendString(appendString(dst, n.ID), c.Title), contentType)
+	return append(appendString(dst, properties), c.Data...)
+}
+
+// keptBody is the body of a notification that holds a message of a topic: its content type and, on a second line, the properties that travel
+// with it.
+func keptBody(contentType string, properties []byte) string {
+	if len(properties) == 0 {
+		return contentType
+	}
+	return contentType + "\n" + base64.RawStdEncoding.EncodeToString(properties)
+}
+
+func cutBody(body string) (contentType, properties string) {
+	contentType, coded, _ := strings.Cut(body, "\n")
+	b, err := base64.RawStdEncoding.DecodeString(coded)
+	if err != nil {
+		return contentType, ""
+	}
+	return contentType, forwardable(string(b))
 }
 
 func readNote(one, all parts) (n note) {
@@ -137,7 +161,7 @@ func readNote(one, all parts) (n note) {
 		n.members = all.b
 		return n
 	}
-	n.contentType, n.payload = all.text(), all.b
+	n.contentType, n.properties, n.payload = all.text(), all.bytes(), all.b
 	return n
 }
 
@@ -147,7 +171,16 @@ type message struct {
 	kept        bool   // it waits in mailboxes too
 	topic       string // empty: no MQTT client can have it
 	contentType string
+	properties  []byte // that travel with it, encoded
 	payload     []byte
+}
+
+// forwardable returns properties that came over the bus, where a NATS client may have written others: those are left out.
+func forwardable(properties string) string {
+	if properties == "" || !wire.CheckForwarded([]byte(properties)) {
+		return ""
+	}
+	return properties
 }
 
 // Message implements frame.Encoder.
@@ -157,8 +190,9 @@ func (packing) Message(m *frame.Message) []byte {
 	if contentType == anyBytes {
 		contentType = "" // which means the same
 	}
-	dst := make([]byte, 0, len(name)+len(contentType)+len(m.Data)+8)
-	return append(appendString(appendString(appendBool(binary.AppendUvarint(dst, 0), m.Kept), name), contentType), m.Data...)
+	dst := make([]byte, 0, len(name)+len(contentType)+len(m.MQTT)+len(m.Data)+12)
+	dst = appendString(appendString(appendBool(binary.AppendUvarint(dst, 0), m.Kept), name), contentType)
+	return append(appendString(dst, forwardable(m.MQTT)), m.Data...)
 }
 
 const anyBytes = "application/octet-stream"
@@ -168,7 +202,7 @@ func (packing) Gap(dst []byte, n uint32) []byte { return binary.AppendUvarint(ds
 
 func readMessage(p parts) (m message) {
 	if m.gap = p.number(); m.gap == 0 {
-		m.kept, m.topic, m.contentType, m.payload = p.bool(), p.text(), p.text(), p.b
+		m.kept, m.topic, m.contentType, m.properties, m.payload = p.bool(), p.text(), p.text(), p.bytes(), p.b
 	}
 	return m
 }

@@ -28,9 +28,11 @@ func addrOf(s *gatetest.Server) string {
 
 func mount(t testing.TB, s *gatetest.Server) { mountWith(t, s, func(*mqttgate.Config) {}) }
 
-func mountWith(t testing.TB, s *gatetest.Server, set func(*mqttgate.Config)) { mountOn(t, s, nil, set) }
+func mountWith(t testing.TB, s *gatetest.Server, set func(*mqttgate.Config)) *mqttgate.Gateway {
+	return mountOn(t, s, nil, set)
+}
 
-func mountOn(t testing.TB, s *gatetest.Server, conf *tls.Config, set func(*mqttgate.Config)) {
+func mountOn(t testing.TB, s *gatetest.Server, conf *tls.Config, set func(*mqttgate.Config)) *mqttgate.Gateway {
 	t.Helper()
 	cfg := mqttgate.Config{
 		Hub: s.Hub, Reactor: s.Reactor, Access: s.Access, Publisher: s.Publish, Objects: s.Objects, Topics: s.Topics, Requests: s.Asks, ReadDraft: backend.ReadDraft,
@@ -52,6 +54,7 @@ func mountOn(t testing.TB, s *gatetest.Server, conf *tls.Config, set func(*mqttg
 			t.Error(err)
 		}
 	})
+	return g
 }
 
 const (

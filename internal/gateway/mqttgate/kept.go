@@ -12,16 +12,17 @@ import (
 // is the rest. It is in memory: a client that comes back after a restart is told that its session is gone, and subscribes again.
 // keptSessions.mu guards it.
 type keptSession struct {
-	of       sessionName
-	present  bool // it was there when the client came
-	subs     []subscription
-	received *packetIDs    // QoS 2 packets that were published and not released
-	lasts    time.Duration // beyond its connection
-	owner    *conn         // nil: the client is away
-	until    time.Time     // while it is away
-	will     *willing      // of a client that is away: it is published unless the client comes back in time
-	timer    *time.Timer   // of the will
-	erased   bool          // it ends with its connection
+	of        sessionName
+	present   bool // it was there when the client came
+	subs      []subscription
+	received  *packetIDs    // QoS 2 packets that were published and not released
+	lasts     time.Duration // beyond its connection
+	owner     *conn         // nil: the client is away
+	discarded bool          // a clean start has ended it while its connection was open
+	until     time.Time     // while it is away
+	will      *willing      // of a client that is away: it is published unless the client comes back in time
+	timer     *time.Timer   // of the will
+	erased    bool          // it ends with its connection
 }
 
 // sessionName identifies a session.
@@ -45,14 +46,16 @@ func (k *keptSessions) take(c *conn, who access.Client) {
 	s := k.all[name]
 	if s != nil && s.owner == nil {
 		k.away--
-		s.comeBack()
 		if c.has(clean) || !s.until.After(k.g.cfg.Now()) {
 			k.end(s)
 			s = nil
+		} else {
+			s.comeBack()
 		}
 	}
 	if s != nil && c.has(clean) { // another connection has it, and will be ended
 		delete(k.all, name)
+		s.discarded = true
 		s = nil
 	}
 	switch {
@@ -99,13 +102,13 @@ func (k *keptSessions) publish(s *keptSession) {
 func (k *keptSessions) left(c *conn, s *keptSession, expiry uint32, w *willing) (now *willing) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if s.owner != c { // another connection has taken it over
-		if w != nil && w.delay > 0 {
-			return nil
-		}
-		return w
+	if s.owner != c { // another connection has taken it over, and overtaken has seen to the will
+		return nil
 	}
 	s.owner = nil
+	if s.discarded { // so its will is due, whatever its delay (section 3.1.3.2.2)
+		return w
+	}
 	if expiry == 0 || s.erased || k.away >= k.most || k.g.ctx.Err() != nil {
 		delete(k.all, s.of)
 		return w
@@ -127,11 +130,21 @@ func (k *keptSessions) left(c *conn, s *keptSession, expiry uint32, w *willing) 
 	return nil
 }
 
-// owns reports whether a session is a connection's still.
+// goesOn reports whether a session that another connection has taken over goes on there: a clean start discards it. s may be nil.
+func (k *keptSessions) goesOn(s *keptSession) bool {
+	if s == nil {
+		return false
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return !s.discarded
+}
+
+// owns reports whether a session is a connection's still, and has not been discarded.
 func (k *keptSessions) owns(c *conn, s *keptSession) bool {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	return s.owner == c
+	return s.owner == c && !s.discarded
 }
 
 // sweep drops the sessions whose time is over.

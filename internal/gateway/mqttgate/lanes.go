@@ -31,6 +31,7 @@ type job struct {
 	key     object.Key // of put
 	message *pubsub.Message
 	expiry  uint32                // of message, in seconds; 0: none
+	forward []byte                // properties that travel with message, without its expiry
 	kept    []*notification.Draft // of message
 	request *clientRequest
 	reason  wire.Reason
@@ -46,8 +47,10 @@ type lane struct {
 	running bool
 }
 
-// waiting counts a connection's messages that are not answered.
-type waiting struct{ count, acks, bytes int }
+// waiting counts a connection's messages that are not answered, and those of QoS 2 that it has not released.
+type waiting struct{ count, acks, bytes, held int }
+
+var errTooMany = broken(wire.ReceiveMaxExceeded, "more messages are unanswered than the receive maximum allows")
 
 // submit passes a message to its app's lane. A client that sends more than the server said it takes is disconnected; one that cannot know is
 // not read until there is room.
@@ -57,7 +60,7 @@ func (c *conn) submit(j job, bytes int) error {
 	w := &c.busy().waiting
 	if j.qos > 0 && c.has(five) && w.acks >= maxInFlight {
 		c.mu.Unlock()
-		return broken(wire.ReceiveMaxExceeded, "more messages are unanswered than the receive maximum allows")
+		return errTooMany
 	}
 	w.count++
 	w.bytes += bytes
@@ -245,15 +248,18 @@ type packetIDs struct {
 	list []uint16
 }
 
-// add reports whether the packet is new.
-func (p *packetIDs) add(id uint16) bool {
+// add reports whether the packet is known. If not, it is added, unless there are too many.
+func (p *packetIDs) add(id uint16) (known, full bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if slices.Contains(p.list, id) {
-		return false
+	switch {
+	case slices.Contains(p.list, id):
+		return true, false
+	case len(p.list) >= maxUnreleased:
+		return false, true
 	}
 	p.list = append(p.list, id)
-	return true
+	return false, false
 }
 
 func (p *packetIDs) remove(id uint16) bool {

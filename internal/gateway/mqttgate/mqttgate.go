@@ -32,6 +32,8 @@ const (
 	maxPacket        = 1088 << 10       // bytes of any other packet: an answer to a request has up to 1 MiB
 	gatherFrom       = 32 << 10         // bytes from which the beginning of a packet is kept here until the rest has come
 	maxInFlight      = 64               // QoS 1 and 2 packets unacknowledged in each direction
+	maxUnreleased    = 1024             // QoS 2 packets of a client that it has not released; with MQTT 5 each connection adds maxInFlight at most
+	maxForwarded     = 16 << 10         // bytes of the properties that travel with a message
 	maxWaiting       = 256              // publishes of a connection that wait for the disk or the bus
 	maxWaitingBytes  = 512 << 10        // and their bytes
 	maxBatch         = 512              // messages that a lane carries out at once

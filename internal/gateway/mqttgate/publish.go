@@ -28,13 +28,20 @@ func (c *conn) published(p wire.Packet, in *input) error {
 	if m.QoS == 2 && c.has(five) && !c.gate.cfg.QoS2 {
 		return broken(wire.QoSUnsupported, "PUBLISH at QoS 2, and the most here is 1")
 	}
+	if m.Properties.Has(wire.SubscriptionID) { // section 3.3.4
+		return broken(wire.ProtocolError, "PUBLISH: a client sends no subscription identifier")
+	}
 	t, rest := targetOf(name)
 	if t == toReplies {
 		return c.replied(m, rest, in)
 	}
 	j := job{c: c, packet: m.ID, qos: m.QoS}
-	if m.QoS == 2 && c.again(m.ID) {
-		return c.submit(j, 0) // was published; the answer waits until it is
+	if m.QoS == 2 {
+		if known, err := c.again(m.ID); err != nil {
+			return err
+		} else if known {
+			return c.submit(j, 0) // was published; the answer waits until it is
+		}
 	}
 	if reason, why := c.mayPublish(t, rest); reason != wire.Success {
 		return c.deny(&j, reason, why)
@@ -106,6 +113,13 @@ func (g *Gateway) work(j *job, t target, rest string, m *wire.Publish) (wire.Rea
 		msg.Data = bytes.Clone(m.Payload)
 		j.message = msg
 		j.expiry = m.Properties.Number(wire.MessageExpiry, 0)
+		if j.forward = m.Properties.AppendForwarded(nil); len(j.forward) > maxForwarded {
+			return wire.QuotaExceeded, "the properties that travel with a message have at most " + strconv.Itoa(maxForwarded) + " bytes"
+		}
+		msg.MQTT = string(j.forward)
+		if j.expiry > 0 {
+			msg.MQTT = string(wire.AppendNumber(j.forward, wire.MessageExpiry, j.expiry))
+		}
 	default:
 		return wire.InvalidTopic, "clients do not publish there"
 	}
@@ -147,15 +161,24 @@ func reasonOfError(err error) (wire.Reason, string) {
 	return problemOf(err)
 }
 
-// again reports whether a QoS 2 packet has been published already, and notes that it is.
-func (c *conn) again(packet uint16) bool {
+// again reports whether a QoS 2 packet has been published already, and notes that it is. A message counts against the receive maximum until its
+// PUBREL (section 4.9).
+func (c *conn) again(packet uint16) (known bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	x := c.busy()
 	if x.received == nil {
 		x.received = &packetIDs{}
 	}
-	return !x.received.add(packet)
+	known, full := x.received.add(packet)
+	switch {
+	case known:
+		return true, nil
+	case full || c.has(five) && x.waiting.held >= maxInFlight:
+		return false, errTooMany
+	}
+	x.waiting.held++
+	return false, nil
 }
 
 // released handles a PUBREL packet.
@@ -181,6 +204,9 @@ func (c *conn) release(packet uint16) bool {
 		return false
 	}
 	was := c.more.received.remove(packet)
+	if was && c.more.waiting.held > 0 { // an earlier connection may have added it
+		c.more.waiting.held--
+	}
 	if c.more.state == nil && c.more.received.empty() {
 		c.more.received = nil
 		c.tidy()
@@ -254,7 +280,9 @@ func (c *conn) replied(m *wire.Publish, rest string, in *input) error {
 		return c.deny(&j, wire.InvalidPayload, e[0].Message)
 	}
 	if m.QoS == 2 {
-		c.again(m.ID)
+		if _, err := c.again(m.ID); err != nil {
+			return err
+		}
 	}
 	if m.QoS > 0 {
 		c.reply(&j, wire.Success, "")

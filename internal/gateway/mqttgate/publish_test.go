@@ -4,10 +4,13 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/gateway/gatetest"
 	"godwit.dev/godwit/internal/gateway/mqttgate"
 	"godwit.dev/godwit/internal/gateway/mqttgate/wire"
 )
@@ -133,6 +136,49 @@ func TestDeletedKeyPublishesNoMore(t *testing.T) {
 	}
 	p.publish(wire.Head{QoS: 1, ID: 9, Topic: "a"}, "2")
 	p.acked(wire.PUBACK, wire.NotAuthorized)
+}
+
+func TestWillOfADeletedKeyIsNotPublished(t *testing.T) {
+	s := start(t)
+	watch := connect(t, s, hi(wire.V5, "watch", ""))
+	watch.subscribed(0, "wills/+")
+	secret, id := key(t, s, access.Publish)
+	with := func(client, secret string) *peer {
+		c := as(hi(wire.V5, "ben", client), secret)
+		c.HasWill, c.WillTopic, c.WillOf = true, []byte("wills/"+client), []byte("gone")
+		return connect(t, s, c)
+	}
+	p := with("deleted", secret)
+	other, _ := key(t, s, access.Publish)
+	allowed := with("allowed", other)
+	if err := s.Access.DeleteKey(t.Context(), "demo", id); err != nil {
+		t.Fatal(err)
+	}
+	_ = p.nc.Close()
+	for late := time.Now().Add(gatetest.Patience); s.Hub.Live() > 2 && time.Now().Before(late); {
+		time.Sleep(time.Millisecond)
+	}
+	_ = allowed.nc.Close()
+	watch.message("wills/allowed", "gone")
+}
+
+func TestKeyPublishesNoMoreThanItsLimit(t *testing.T) {
+	var left atomic.Int64
+	left.Store(2)
+	s := startWith(t, func(c *mqttgate.Config) {
+		c.PublishLimit = func(_ string, n int) time.Duration {
+			if left.Add(int64(-n)) < 0 {
+				return time.Second
+			}
+			return 0
+		}
+	})
+	secret, _ := key(t, s, access.Publish)
+	p := connect(t, s, as(hi(wire.V5, "backend", ""), secret))
+	for _, want := range []wire.Reason{wire.Success, wire.Success, wire.QuotaExceeded} {
+		p.publish(wire.Head{QoS: 1, ID: 9, Topic: "a"}, "1")
+		p.acked(wire.PUBACK, want)
+	}
 }
 
 func TestQoS2IsPublishedOnceUntilItIsReleased(t *testing.T) {

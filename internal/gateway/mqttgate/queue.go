@@ -81,6 +81,7 @@ func (c *conn) deliverKept(n *note) bool {
 		if n.contentType != "" {
 			h.Properties = wire.AppendText(h.Properties, wire.ContentType, n.contentType)
 		}
+		h.Properties = append(h.Properties, n.properties...)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -247,20 +248,20 @@ func (c *conn) openQueue(of filterdb.Device, filters ...string) {
 	}
 }
 
-// restoreQueue begins the queue of a client that is back, whose filters are stored.
-func (c *conn) restoreQueue() {
-	if c.gate.cfg.Filters == nil || !c.has(lasting) {
+// restoreQueue begins the queue of a client that is back, whose filters are stored. A clean start ends them.
+func (c *conn) restoreQueue(of filterdb.Device) {
+	if c.gate.cfg.Filters == nil || of.Name == "" {
 		return
 	}
-	c.mu.Lock()
-	of, until, fresh := c.device(), c.until(), c.has(clean)
-	c.mu.Unlock()
 	filters := c.gate.cfg.Filters.Filters(of)
 	switch {
 	case len(filters) == 0:
-	case fresh:
+	case c.has(clean):
 		c.gate.cfg.Filters.Forget(of)
-	default:
+	case c.has(lasting):
+		c.mu.Lock()
+		until := c.until()
+		c.mu.Unlock()
 		c.gate.cfg.Filters.Extend(of, until)
 		c.openQueue(of, filters...)
 	}
@@ -339,7 +340,7 @@ func (g *Gateway) keptFor(app string, j *job) (drafts []*notification.Draft) {
 		}
 		drafts = append(drafts, &notification.Draft{
 			To: part, TTL: ttl,
-			Content: notification.Content{Category: keptCategory, Title: fromTopic(m.Topic), Body: m.ContentType, Data: m.Data, ContentType: anyBytes},
+			Content: notification.Content{Category: keptCategory, Title: fromTopic(m.Topic), Body: keptBody(m.ContentType, j.forward), Data: m.Data, ContentType: anyBytes},
 		})
 	}
 	return drafts

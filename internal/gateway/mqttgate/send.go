@@ -103,8 +103,11 @@ func (c *conn) tell(m message) bool {
 	}
 	h := wire.Head{Topic: m.topic}
 	var props [160]byte
-	if m.contentType != "" && c.has(five) {
-		h.Properties = wire.AppendText(props[:0], wire.ContentType, m.contentType)
+	if c.has(five) {
+		if m.contentType != "" {
+			h.Properties = wire.AppendText(props[:0], wire.ContentType, m.contentType)
+		}
+		h.Properties = append(h.Properties, m.properties...)
 	}
 	if !c.has(aliased | limited) {
 		return c.publishTwo(&h, nil, m.payload)
@@ -189,8 +192,13 @@ func (c *conn) show(s state) bool {
 	defer c.mu.Unlock()
 	m := c.more
 	for i := range m.flights() {
-		if f := &m.flight[i]; f.object == s.object && f.group == s.group && f.version == s.version {
+		f := &m.flight[i]
+		switch {
+		case f.object != s.object || f.group != s.group || f.version != s.version:
+		case f.unknown != s.known:
 			return true // it is on its way; MQTT sends nothing twice on one connection
+		default: // the object has become unknown, which keeps its version: the client has that once it acknowledges this packet, not the earlier one
+			f.version = 0
 		}
 	}
 	if m.lowQoS(h.Topic) {
@@ -213,7 +221,7 @@ func (c *conn) show(s state) bool {
 	if !c.publishTwo(&h, nil, s.payload) {
 		return false
 	}
-	c.fly(flying{packet: h.ID, group: s.group, object: s.object, version: s.version})
+	c.fly(flying{packet: h.ID, group: s.group, object: s.object, version: s.version, unknown: !s.known})
 	return true
 }
 

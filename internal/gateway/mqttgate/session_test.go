@@ -114,6 +114,32 @@ func TestCleanStartDiscardsRegistrations(t *testing.T) {
 	p.message("o/region-1/third", "") // and neither of the others
 }
 
+// TestUnknownIsToldThoughTheLastStateIsNotAcknowledged: it has the version of that state.
+func TestUnknownIsToldThoughTheLastStateIsNotAcknowledged(t *testing.T) {
+	s := start(t)
+	s.Put(t, "config", object.Put{Version: 7, Payload: []byte(`1`), ContentType: "application/json"})
+	c, props := lasting(wire.V5, "ann", "unit")
+	p := connect(t, s, c, props...)
+	p.subscribed(1, "o/region-1/config")
+	first := p.message("o/region-1/config", "1")
+	s.Put(t, "config", object.Put{Unknown: true})
+	m := p.message("o/region-1/config", "")
+	if unknown, _ := m.Properties.UserValue("unknown"); string(unknown) != "true" {
+		t.Errorf("came as %+v", m)
+	}
+	p.send(wire.AppendAck(nil, wire.V5, wire.PUBACK, first.ID, wire.Success, nil)) // of the former state alone
+	p.ping()
+	_ = p.nc.Close()
+	gone(t, s)
+	p = connect(t, s, c, props...)
+	m = p.message("o/region-1/config", "")
+	if unknown, _ := m.Properties.UserValue("unknown"); string(unknown) != "true" {
+		t.Errorf("came as %+v", m)
+	}
+	p.send(wire.AppendAck(nil, wire.V5, wire.PUBACK, m.ID, wire.Success, nil))
+	p.ping()
+}
+
 func TestObjectsOver311(t *testing.T) {
 	s := start(t)
 	s.Put(t, "config", object.Put{Version: 7, Payload: []byte(`1`), ContentType: "application/json"})

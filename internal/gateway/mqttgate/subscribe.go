@@ -47,6 +47,11 @@ func (c *conn) subscribe(p wire.Packet, in *input) error {
 	}
 	byGroup := make(map[string][][]byte)
 	var keep []string
+	for _, f := range s.Filters {
+		if first, _, _ := strings.Cut(string(f.Name), "/"); f.NoLocal && first == shareLevel { // section 3.8.3.1
+			return broken(wire.ProtocolError, "SUBSCRIBE: a shared subscription with No Local")
+		}
+	}
 	for i, f := range s.Filters {
 		sub := subscription{filter: string(f.Name), qos: f.QoS, noLocal: f.NoLocal}
 		var why string
@@ -248,9 +253,6 @@ func (c *conn) grant(s *subscription, in *input) (reason wire.Reason, why string
 		return wire.SharedUnsupported, "only topics and requests can be shared"
 	}
 	if s.noLocal {
-		if queue != "" {
-			return wire.SharedUnsupported, "a shared subscription cannot have No Local"
-		}
 		c.set(noLocal)
 	}
 	switch t {

@@ -73,6 +73,24 @@ func (g *Gateway) closed(c *conn) {
 	}
 }
 
+// overtaken publishes the will of a connection that another one of its client takes over, before anything that the new one publishes: who
+// watches would otherwise see the client come and then leave.
+func (g *Gateway) overtaken(c *conn) {
+	c.mu.Lock()
+	m := c.more
+	if m == nil || m.will == nil || c.has(parted) {
+		c.mu.Unlock()
+		return
+	}
+	w, s, r := m.will, m.state, c.rights()
+	m.will = nil
+	c.mu.Unlock()
+	if w.delay > 0 && g.kept.goesOn(s) || !g.stillAllowed(r, w) {
+		return
+	}
+	g.laneOf(c.sess.App()).add(w.job)
+}
+
 // stillAllowed reports whether a client that is gone may still publish its will.
 func (g *Gateway) stillAllowed(r *rights, w *willing) bool {
 	if r == nil {

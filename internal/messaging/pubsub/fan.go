@@ -1,6 +1,7 @@
 package pubsub
 
 import (
+	"encoding/base64"
 	"runtime"
 	"strings"
 	"sync"
@@ -86,16 +87,30 @@ func (f *fan) got(to *feed, m topic.Message) {
 	w := &f.waiting
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	size := messageCost + len(m.Subject) + len(m.Data)
+	forMQTT := propertiesOf(m.Header)
+	size := messageCost + len(m.Subject) + len(m.Data) + len(forMQTT)
 	if w.bytes+size > maxWaiting {
 		w.miss(to, 1)
 	} else {
 		w.bytes += size
-		p := &post{Message: frame.Message{Topic: name, ContentType: m.Header.Get(contentType), Data: m.Data, Kept: m.Header.Get(kept) != ""}, trace: f.follow(&m)}
+		p := &post{Message: frame.Message{Topic: name, ContentType: m.Header.Get(contentType), Data: m.Data, Kept: m.Header.Get(kept) != "", MQTT: forMQTT}, trace: f.follow(&m)}
 		w.items = append(w.items, item{feed: to, post: p})
 	}
 	to.tally.messages.Add(1)
 	f.stir()
+}
+
+// propertiesOf returns what a message has for MQTT clients. A NATS client may have written anything there: what is no base64 is left out.
+func propertiesOf(h topic.Header) string {
+	text := h.Get(mqtt)
+	if text == "" {
+		return ""
+	}
+	b, err := base64.RawStdEncoding.DecodeString(text)
+	if err != nil {
+		return ""
+	}
+	return string(b)
 }
 
 // lost receives from the bus the number of messages of a pattern that the bus had to drop.

@@ -4,6 +4,7 @@ package pubsub
 
 import (
 	"context"
+	"encoding/base64"
 	"log/slog"
 	"runtime"
 	"sync"
@@ -38,6 +39,7 @@ const (
 const (
 	contentType = "Content-Type"
 	kept        = "Godwit-Kept"
+	mqtt        = "Godwit-Mqtt" // in base64
 	traceparent = "traceparent" // NATS clients may write it in other letters
 )
 
@@ -115,7 +117,8 @@ type Message struct {
 	ContentType string // empty: bytes of no type
 	Traceparent string // W3C trace context, passed on to NATS clients; empty: none
 	Data        []byte
-	Kept        bool // it waits in mailboxes too, for MQTT clients that may be away
+	Kept        bool   // it waits in mailboxes too, for MQTT clients that may be away
+	MQTT        string // properties that only MQTT clients get, encoded; empty: none
 }
 
 // Check applies the rules of messages. A returned error is a *notification.FieldError.
@@ -166,6 +169,12 @@ func (s *Service) publish(ctx context.Context, app string, m *Message, parent st
 			out.Header = topic.Header{}
 		}
 		out.Header[kept] = []string{"1"}
+	}
+	if m.MQTT != "" {
+		if out.Header == nil {
+			out.Header = topic.Header{}
+		}
+		out.Header[mqtt] = []string{base64.RawStdEncoding.EncodeToString([]byte(m.MQTT))}
 	}
 	if parent != "" && printable(parent) {
 		if out.Header == nil {

@@ -11,7 +11,8 @@ import (
 type Message struct {
 	Topic, ContentType string
 	Data               []byte
-	Kept               bool // it waits in mailboxes too; only frames to MQTT clients say so
+	Kept               bool   // it waits in mailboxes too; only frames to MQTT clients say so
+	MQTT               string // properties that only frames to MQTT clients have
 }
 
 // EncodeMessage makes a message frame. It is the same for every receiver: encode it once per format and share it.

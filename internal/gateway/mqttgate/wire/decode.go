@@ -194,6 +194,9 @@ func (c *Connect) will(r *reader) (err error) {
 		if err := r.properties(will, &c.WillProperties); err != nil {
 			return err
 		}
+		if err := c.WillProperties.checkResponse(CONNECT); err != nil {
+			return err
+		}
 	}
 	if c.WillTopic, err = r.field(true); err != nil {
 		return err
@@ -233,6 +236,9 @@ func (m *Publish) Decode(v Version, p Packet) (err error) {
 	m.Properties.reset()
 	if v == V5 {
 		if err := r.properties(PUBLISH, &m.Properties); err != nil {
+			return err
+		}
+		if err := m.Properties.checkResponse(PUBLISH); err != nil {
 			return err
 		}
 	}

@@ -146,6 +146,38 @@ func (p *Properties) UserValue(name string) (value []byte, ok bool) {
 	return nil, false
 }
 
+// AppendForwarded appends the properties that a server passes on with a message, unaltered and in order (section 3.3.2.3). Content type and
+// expiry are not among them.
+func (p *Properties) AppendForwarded(dst []byte) []byte {
+	if p.Has(PayloadFormat) {
+		dst = AppendNumber(dst, PayloadFormat, p.Number(PayloadFormat, 0))
+	}
+	for _, of := range [...]Property{ResponseTopic, CorrelationData} {
+		if p.Has(of) {
+			dst = AppendText(dst, of, p.Text(of))
+		}
+	}
+	for _, u := range p.User {
+		dst = AppendUser(dst, u.Name, u.Value)
+	}
+	return dst
+}
+
+// CheckForwarded reports whether b are properties that AppendForwarded may have written, with or without an expiry.
+func CheckForwarded(b []byte) bool {
+	var p Properties
+	r := reader{of: PUBLISH, b: appendBlock(nil, b)}
+	return r.properties(PUBLISH, &p) == nil && !p.Has(TopicAlias) && !p.Has(SubscriptionID) && !p.Has(ContentType)
+}
+
+// checkResponse refuses a response topic with a wildcard (section 3.3.2.3.5).
+func (p *Properties) checkResponse(of Type) error {
+	if p.Has(ResponseTopic) && !validName(p.Text(ResponseTopic)) {
+		return broken(ProtocolError, "%s: the response topic is empty or has a wildcard", of)
+	}
+	return nil
+}
+
 // properties decodes the properties at the beginning of what is left of a packet.
 func (r *reader) properties(of Type, into *Properties) error {
 	into.reset()
