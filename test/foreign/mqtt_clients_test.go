@@ -160,6 +160,7 @@ type goDevice struct {
 	mu     sync.Mutex
 	client *paho.Client
 	nc     net.Conn
+	number int // of the connection; "closed" has it as its Ref
 	got    map[int]*paho.Publish
 }
 
@@ -214,6 +215,8 @@ func (d *goDevice) connect(ctx context.Context, c command) {
 	d.mu.Lock()
 	d.nc, d.got = nc, make(map[int]*paho.Publish)
 	d.mu.Unlock()
+	d.number++
+	number := d.number
 	d.client = paho.NewClient(paho.ClientConfig{
 		Conn: packets.NewThreadSafeConn(nc), EnableManualAcknowledgment: true,
 		OnPublishReceived: []func(paho.PublishReceived) (bool, error){func(m paho.PublishReceived) (bool, error) {
@@ -224,8 +227,8 @@ func (d *goDevice) connect(ctx context.Context, c command) {
 			d.events <- happening{Event: "message", Topic: p.Topic, Payload: string(p.Payload), QoS: int(p.QoS), Retain: p.Retain, Ref: int(p.PacketID)}
 			return true, nil
 		}},
-		OnClientError:      func(error) { d.events <- happening{Event: "closed"} },
-		OnServerDisconnect: func(p *paho.Disconnect) { d.events <- happening{Event: "closed", Code: int(p.ReasonCode)} },
+		OnClientError:      func(error) { d.events <- happening{Event: "closed", Ref: number} },
+		OnServerDisconnect: func(p *paho.Disconnect) { d.events <- happening{Event: "closed", Code: int(p.ReasonCode), Ref: number} },
 	})
 	cp := &paho.Connect{
 		ClientID: c.ID, KeepAlive: 20, CleanStart: c.Clean, Username: c.User, UsernameFlag: true,
