@@ -258,33 +258,40 @@ func TestNoSettingReachesWhatOnlyThisMachineCan(t *testing.T) {
 // nothing elsewhere. A browser's address leads not even there.
 func TestATargetOfTheOperatorOpensNoOther(t *testing.T) {
 	t.Parallel()
-	in, open := startInside(t), startInside(t)
-	w := startURLWorld(t, "--allow-targets", "127.0.0.1:"+open.port)
+	in, open, named := startInside(t), startInside(t), startInside(t)
+	w := startURLWorld(t, "--allow-targets", "127.0.0.1:"+open.port+",localhost:"+named.port)
 	w.attack(in)
 	reached := len(open.lines())
 	for _, name := range []string{
 		"hook url", "sink url", "source urls", "source url", "source outbox url", "source outbox mysql", "source nats url", "channel fcm service_account", "channel apns base_url",
 		"channel webhook targets", "address url",
 	} {
-		s, before := urlSettings[name], len(open.lines())
-		s.set(w, s.scheme+"://127.0.0.1:"+open.port+"/")
-		blackbox.Eventually(t, name+" reaches the target", func() error {
-			if len(open.lines()) == before {
-				return errors.New("nothing came")
-			}
-			return nil
-		})
+		w.reaches(name, "127.0.0.1", open)
+		w.reaches(name, "localhost", named) // each library passes the name to the dialer, and not what it resolves to
 	}
 	if reached != 0 {
 		t.Errorf("%d requests came to the target before it was set", reached)
 	}
-	before := len(open.lines())
+	before, beforeNamed := len(open.lines()), len(named.lines())
 	browser := urlSettings["address endpoint"]
 	browser.set(w, "https://127.0.0.1:"+open.port+"/")
-	browser.set(w, "https://localhost:"+open.port+"/")
-	for _, line := range open.lines()[before:] {
+	browser.set(w, "https://localhost:"+named.port+"/")
+	for _, line := range append(open.lines()[before:], named.lines()[beforeNamed:]...) {
 		t.Errorf("from a browser's address a request came: %.60q", line)
 	}
+}
+
+// reaches leads a setting to a target, where something must come.
+func (w *urlWorld) reaches(name, host string, to *inside) {
+	w.Helper()
+	s, before := urlSettings[name], len(to.lines())
+	s.set(w, s.scheme+"://"+host+":"+to.port+"/")
+	blackbox.Eventually(w, name+" reaches "+host, func() error {
+		if len(to.lines()) == before {
+			return errors.New("nothing came")
+		}
+		return nil
+	})
 }
 
 // attack sets every setting to every spelling of this machine's addresses.

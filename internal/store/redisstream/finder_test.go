@@ -169,3 +169,11 @@ func TestURLsThatAreNoneAreRefusedWithoutTheirPasswords(t *testing.T) {
 		}
 	}
 }
+
+func TestASlashBehindTheHostNamesNoDatabase(t *testing.T) {
+	for url, db := range map[string]int{"redis://h:1": 0, "redis://h:1/": 0, "redis://h:1/3": 3, "redis://h:1/3/": 3} {
+		if o, err := options([]string{url}); err != nil || o.SelectDB != db {
+			t.Errorf("%s: database %d, %v", url, o.SelectDB, err)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -88,7 +89,7 @@ func options(urls []string) (rueidis.ClientOption, error) {
 	}
 	var opts rueidis.ClientOption
 	for i, u := range urls {
-		o, err := rueidis.ParseURL(u)
+		o, err := rueidis.ParseURL(strings.TrimSuffix(u, "/")) // a slash that names no database is none to people
 		if _, bad := url.Parse(u); bad != nil || err != nil {
 			return rueidis.ClientOption{}, fmt.Errorf("URL %d of Redis is none: write redis://host:6379, or rediss:// for TLS, with user:password@ if needed", i+1)
 		}
