@@ -237,7 +237,7 @@ func (c *conn) remember(sub subscription) {
 	switch {
 	case i >= 0:
 		s.subs[i] = sub
-	case len(s.subs) < maxSubscriptions:
+	default:
 		s.subs = append(s.subs, sub)
 	}
 }

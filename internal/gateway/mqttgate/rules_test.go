@@ -2,6 +2,7 @@ package mqttgate_test
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"slices"
 	"sync"
@@ -291,14 +292,14 @@ func keepAliveRule(t *testing.T, s *kept, v wire.Version) {
 	busy := hi(v, "busy", "")
 	busy.KeepAlive = 7
 	publishing := connect(t, s.Server, busy)
-	enough := make(chan struct{})
+	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup
 	running.Go(func() {
 		tick := time.NewTicker(time.Second)
 		defer tick.Stop()
 		for {
 			select {
-			case <-enough:
+			case <-ctx.Done():
 				return
 			case <-tick.C:
 				_ = publishing.write(append(wire.AppendPublish(nil, v, &wire.Head{Topic: "x"}, 1), 'x'))
@@ -306,6 +307,7 @@ func keepAliveRule(t *testing.T, s *kept, v wire.Version) {
 		}
 	})
 	defer running.Wait()
+	defer stop()
 	c := hi(v, "ben", "")
 	c.KeepAlive, c.HasWill, c.WillTopic, c.WillOf = 1, true, []byte("wills/silent"), []byte("gone")
 	p := connect(t, s.Server, c)
@@ -313,7 +315,7 @@ func keepAliveRule(t *testing.T, s *kept, v wire.Version) {
 		t.Errorf("the server's keep-alive is %d, want 7", got)
 	}
 	p.ended(wire.KeepAliveTimeout)
-	close(enough)
+	stop()
 	watch.message("wills/silent", "gone")
 	publishing.ping()
 	c.ClientID, c.WillTopic = []byte("polite"), []byte("wills/polite")
