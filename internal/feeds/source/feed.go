@@ -37,11 +37,11 @@ type Target struct {
 
 // Sole is a Kind of which two sources must not read the same.
 type Sole interface {
-	// Reads names what a source of an app reads, as far as the values tell: two names of one server differ. Sources with the same name would
-	// take entries from each other, or send them twice.
-	Reads(app string, v setting.Values) string
+	// Reads names what a source reads, as far as its place and values tell: two names of one server differ. Sources with the same name would take
+	// entries from each other, or send them twice.
+	Reads(at setting.Place, v setting.Values) string
 	// What names the same for people, as the values have it.
-	What(v setting.Values) string
+	What(at setting.Place, v setting.Values) string
 }
 
 // Feed is a connected source. Its checkpoint separates the entries that were taken from those that were not.

@@ -28,6 +28,7 @@ type reader struct {
 	reading bool // this server does
 	finding string
 	caught  bool // all entries have been examined once over this connection
+	taking  bool // some have been
 	detail  string
 	lag     *Lag
 	err     error // nil: it does not fail
@@ -154,7 +155,7 @@ func (r *reader) Lag(l Lag) {
 func (r *reader) found(finding string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.finding, r.caught, r.lag = finding, false, nil
+	r.finding, r.caught, r.taking, r.lag = finding, false, false, nil
 }
 
 // note logs, once a stream, that one of its entries is no notification.
@@ -174,6 +175,7 @@ func (r *reader) note(ctx context.Context, key string, err error) {
 func (r *reader) count(counts *Counts) {
 	r.mu.Lock()
 	r.counts.add(counts)
+	r.taking = r.taking || *counts != (Counts{})
 	r.mu.Unlock()
 	r.s.totals[r.source.Kind].add(counts)
 }
@@ -188,7 +190,7 @@ func (r *reader) show(info *Info) {
 	case !r.reading:
 	case r.err != nil:
 		info.State, info.Error, info.Since = Failing, foreign.Excerpt(r.err.Error(), r.s.secrets(&r.source)...), r.since
-	case r.caught:
+	case r.caught, r.taking:
 		info.State = Running
 	}
 }

@@ -172,8 +172,10 @@ func (s *Service) Set(ctx context.Context, app, name string, c Change) (info Inf
 		if err := setting.CheckKept(k, one.Values, c.Values, values); err != nil {
 			return err
 		}
-		if err := alone(k, kind, setting.Place{App: app, Name: name}, values, all); err != nil {
-			return err
+		if c.Values != nil || c.Enabled == nil || *c.Enabled { // one of two may always be paused
+			if err := alone(k, kind, setting.Place{App: app, Name: name}, values, all); err != nil {
+				return err
+			}
 		}
 		one.Private = c.Private || one.Private && values.Lead(one.Values, k.Fields())
 		one.Values, one.UpdatedAt = values, now
@@ -198,15 +200,15 @@ func alone(k Kind, kind string, at setting.Place, v setting.Values, all []Source
 	if !ok {
 		return nil
 	}
-	reads := sole.Reads(at.App, v)
+	reads := sole.Reads(at, v)
 	for i := range all {
 		other := &all[i]
 		switch {
-		case other.Kind != kind || other.place() == at || sole.Reads(other.App, other.Values) != reads:
+		case other.Kind != kind || other.place() == at || sole.Reads(other.place(), other.Values) != reads:
 		case other.App == at.App:
-			return notification.BadField("name", "the source %s already reads the same: %s. Two would take entries from each other, or send them twice; change or delete that one, or let this one read something else", other.Name, sole.What(v))
+			return notification.BadField("name", "the source %s already reads the same: %s. Two would take entries from each other, or send them twice; change or delete that one, or let this one read something else", other.Name, sole.What(at, v))
 		default:
-			return notification.BadField("name", "a source of another app already reads the same: %s. Two would take entries from each other; let this one read something else", sole.What(v))
+			return notification.BadField("name", "a source of another app already reads the same: %s. Two would take entries from each other; let this one read something else", sole.What(at, v))
 		}
 	}
 	return nil

@@ -37,7 +37,7 @@ sources. The commands need the server's operator key or an API key of role admin
 		p.sourcePreviewCommand(), p.sourceStatusCommand(), p.sourceQuarantineCommand(), p.sourceSchemaCommand(),
 		p.sourceActCommand("pause", "Stop to read a source, and keep its place", "paused"),
 		p.sourceActCommand("resume", "Read a paused source again from where it stopped", "resumed"),
-		p.sourceActCommand("resync", "Read a source anew from its beginning, after it lost its place", "told to begin anew"),
+		p.sourceActCommand("resync", "Read a source anew from its beginning, after it lost its place; a paused one is resumed", "told to begin anew"),
 	)
 	return cmd
 }

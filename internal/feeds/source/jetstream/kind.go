@@ -8,9 +8,12 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
+	"fmt"
+	"net"
 	"net/netip"
 	"net/url"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -73,6 +76,7 @@ type Kind struct{}
 var (
 	_ source.Kind    = Kind{}
 	_ source.Remover = Kind{}
+	_ source.Sole    = Kind{}
 	_ setting.Tidier = Kind{}
 
 	_ setting.Recipient = Kind{}
@@ -140,6 +144,27 @@ func (Kind) Recipients(v setting.Values) (list []string) {
 		}
 	}
 	return list
+}
+
+// Reads implements source.Sole: two sources of one consumer would divide its messages, whatever their apps. Users may belong to accounts, each of
+// which has streams of its own, so sources with different users are taken to read different ones.
+func (Kind) Reads(at setting.Place, v setting.Values) string {
+	servers := strings.Split(v.Text(FieldURL), ",")
+	for i, raw := range servers {
+		if u, err := url.Parse(raw); err == nil {
+			servers[i] = net.JoinHostPort(strings.ToLower(u.Hostname()), cmp.Or(u.Port(), strconv.Itoa(nats.DefaultPort)))
+		}
+	}
+	slices.Sort(servers)
+	return fmt.Sprintf("%q %q", servers, []string{
+		v.Text(FieldDomain), v.Text(FieldStream), consumer(&source.Target{App: at.App, Name: at.Name, Values: v}),
+		v.Text(FieldUser), v.Text(FieldToken), v.Text(FieldCredentials), v.Text(FieldNKey),
+	})
+}
+
+// What implements source.Sole.
+func (Kind) What(at setting.Place, v setting.Values) string {
+	return "the consumer " + consumer(&source.Target{App: at.App, Name: at.Name, Values: v}) + " of the stream " + v.Text(FieldStream)
 }
 
 // Check implements source.Kind. Its errors never show a URL, which may contain a password.

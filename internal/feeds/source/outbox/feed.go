@@ -67,6 +67,10 @@ func (f *feed) Close() { f.c.close() }
 
 // Run implements source.Feed.
 func (f *feed) Run(ctx context.Context, to source.Emitter) error {
+	return needs(f.run(ctx, to), f.table.name)
+}
+
+func (f *feed) run(ctx context.Context, to source.Emitter) error {
 	if f.t.Resync { // all rows that are there are read anyway
 		if err := to.Resynced(ctx); err != nil {
 			return err

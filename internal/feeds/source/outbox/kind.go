@@ -7,6 +7,7 @@ import (
 	"context"
 	"path/filepath"
 	"regexp"
+	"strings"
 
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
@@ -96,18 +97,28 @@ func (k Kind) Tidy(v setting.Values) {
 }
 
 // Reads implements source.Sole: two sources would divide the rows, whatever their apps.
-func (k Kind) Reads(_ string, v setting.Values) string {
-	place := v.Text(FieldPath)
-	if k.server != nil {
-		place = k.server.Place(v)
-	} else if path, err := filepath.EvalSymlinks(place); err == nil {
-		place = path
+func (k Kind) Reads(_ setting.Place, v setting.Values) string {
+	schema, table, given := strings.Cut(tableOf(v), ".")
+	if !given {
+		schema, table = "", schema
 	}
-	return place + " " + tableOf(v)
+	if k.server == nil {
+		place := v.Text(FieldPath)
+		if path, err := filepath.EvalSymlinks(place); err == nil {
+			place = path
+		}
+		return place + " " + cmp.Or(strings.ToLower(schema), "main") + "." + strings.ToLower(table) // SQLite takes letters of both cases for the same
+	}
+	place := k.server.Place(v)
+	if k.dialect == &mysql { // a schema is a database, whichever the URL has
+		at := strings.LastIndexByte(place, '/')
+		return place[:at+1] + cmp.Or(schema, place[at+1:]) + " " + table
+	}
+	return place + " " + cmp.Or(schema, "public") + "." + table
 }
 
 // What implements source.Sole.
-func (k Kind) What(v setting.Values) string {
+func (k Kind) What(_ setting.Place, v setting.Values) string {
 	if k.server == nil {
 		return "the table " + tableOf(v) + " of " + v.Text(FieldPath)
 	}
@@ -155,12 +166,12 @@ func (k Kind) Open(ctx context.Context, t source.Target) (source.Feed, error) {
 	name := tableOf(t.Values)
 	c, err := k.open(ctx, &t, name)
 	if err != nil {
-		return nil, err
+		return nil, needs(err, name)
 	}
 	f := &feed{t: &t, dialect: k.dialect, c: c}
 	if f.table, err = look(ctx, k.dialect, c, name, t.Values); err != nil {
 		c.close()
-		return nil, err
+		return nil, needs(err, name)
 	}
 	f.table.source = t.Name
 	return f, nil

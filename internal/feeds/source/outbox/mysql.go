@@ -119,7 +119,7 @@ func (c *mysqlConn) check(ctx context.Context) error {
 	major, _ := strconv.Atoi(parts[0])
 	minor, _ := strconv.Atoi(parts[1])
 	if major*1000+minor < need {
-		return fmt.Errorf("%s %.40s is too old: an outbox needs MySQL 8, or MariaDB 10.6", name, version)
+		return own("%s %.40s is too old: an outbox needs MySQL 8, or MariaDB 10.6", name, version)
 	}
 	return nil
 }

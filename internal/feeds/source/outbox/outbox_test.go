@@ -169,6 +169,12 @@ func TestTwoSourcesOfOneTableAreRefused(t *testing.T) {
 		{outbox.MySQL, "mysql://u@db.example/shop", "mariadb://u@db.example:3306/shop/", "godwit_outbox", "already reads the same"},
 		{outbox.MySQL, "mysql://u@h/shop?socket=/a", "mysql://u@h/shop?socket=/b", "", ""},
 		{outbox.SQLite, "/srv/shop.db", "/srv/shop.db", "", "already reads the same"},
+		{outbox.PostgreSQL, "postgres://u@db.example/shop", "postgres://u@db.example/shop", "public.godwit_outbox", "already reads the same"},
+		{outbox.PostgreSQL, "postgres://u@db.example/shop", "postgres://u@db.example/shop", "sales.godwit_outbox", ""},
+		{outbox.MySQL, "mysql://u@db.example/shop", "mysql://u@db.example/shop", "shop.godwit_outbox", "already reads the same"},
+		{outbox.MySQL, "mysql://u@db.example/shop", "mysql://u@db.example/stock", "shop.godwit_outbox", "already reads the same"},
+		{outbox.MySQL, "mysql://u@db.example/shop", "mysql://u@db.example/shop", "stock.godwit_outbox", ""},
+		{outbox.SQLite, "/srv/shop.db", "/srv/shop.db", "main.Godwit_Outbox", "already reads the same"},
 	} {
 		k := outbox.Kinds(nil)[c.kind]
 		v, w := setting.Values{}, setting.Values{}
@@ -188,6 +194,9 @@ func TestTwoSourcesOfOneTableAreRefused(t *testing.T) {
 			refused := err != nil && strings.Contains(err.Error(), "already reads the same")
 			if named := err != nil && strings.Contains(err.Error(), "first"); refused != (c.says != "") || named != (refused && app == "one") {
 				t.Errorf("%s beside %s: %v", c.other, c.one, err)
+			}
+			if refused && !strings.Contains(err.Error(), "table godwit_outbox of") && c.table == "" {
+				t.Errorf("the table is not named: %v", err)
 			}
 			if _, _, err := s.Set(t.Context(), "one", "first", source.Change{Values: v}); refused && err != nil {
 				t.Errorf("a source is refused itself: %v", err)

@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -61,15 +60,6 @@ func openPostgres(ctx context.Context, t *source.Target, table string) (conn, er
 		return nil, fmt.Errorf("listen: %w", err)
 	}
 	return c, nil
-}
-
-// explain shortens an error of PostgreSQL to what it says.
-func explain(err error) error {
-	var said *pgconn.PgError
-	if errors.As(err, &said) {
-		return fmt.Errorf("PostgreSQL says: %s (%s)", said.Message, said.Code)
-	}
-	return dbserver.Unreached(err)
 }
 
 func (c *pgConn) columns(ctx context.Context, t *table) ([]column, error) {

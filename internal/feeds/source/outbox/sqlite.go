@@ -2,7 +2,6 @@ package outbox
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -39,7 +38,7 @@ type sqliteConn struct {
 // openSQLite opens an existing file. A key for the API alone must not find out which files there are.
 func openSQLite(ctx context.Context, t *source.Target, ours func(path string) bool) (conn, error) {
 	if !t.Targets.Everything() {
-		return nil, errors.New("a SQLite file is read only if the source was set with godwit source add on the server's data folder, or the server allows private addresses")
+		return nil, own("a SQLite file is read only if the source was set with godwit source add on the server's data folder, or the server allows private addresses")
 	}
 	c := &sqliteConn{path: t.Values.Text(FieldPath)}
 	path, err := filepath.EvalSymlinks(c.path)
@@ -77,7 +76,7 @@ func (c *sqliteConn) columns(ctx context.Context, t *table) (list []column, err 
 		return true
 	})
 	if err == nil && len(list) == 0 {
-		err = errors.New("no such table")
+		err = own("no such table")
 	}
 	return list, err
 }

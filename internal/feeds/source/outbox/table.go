@@ -117,11 +117,11 @@ func (t *table) take(list []column) error {
 	}
 	for _, name := range needs {
 		if one, ok := has[name]; !ok || one.bad || name == "id" && one.id == unfit {
-			return fmt.Errorf("the table %s has no column %s of a type that can be read: godwit source schema prints what it must have", t.name, name)
+			return own("the table %s has no column %s of a type that can be read: godwit source schema prints what it must have", t.name, name)
 		}
 	}
 	if t.id == integers && !t.stamped {
-		return fmt.Errorf("the table %s has no column created_at, which tells a row from an earlier one with the same number", t.name)
+		return own("the table %s has no column created_at, which tells a row from an earlier one with the same number", t.name)
 	}
 	return nil
 }
@@ -137,9 +137,9 @@ func (t *table) judge(indexes []index) error {
 	}
 	switch {
 	case !unique:
-		return fmt.Errorf("two rows of %s may have the same id: it must be a table whose id alone is the primary key, or has a unique index", t.name)
+		return own("two rows of %s may have the same id: it must be a table whose id alone is the primary key, or has a unique index", t.name)
 	case again:
-		return fmt.Errorf("rows of %s get the numbers of deleted ones again: id must be INTEGER PRIMARY KEY AUTOINCREMENT, or the source must keep the rows (mark)", t.name)
+		return own("rows of %s get the numbers of deleted ones again: id must be INTEGER PRIMARY KEY AUTOINCREMENT, or the source must keep the rows (mark)", t.name)
 	case !waits:
 		t.slow = []string{"reading slows down with the rows that are done, since no index has those that wait: godwit source schema prints one"}
 	case !ordered:

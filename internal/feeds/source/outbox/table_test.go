@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/feeds/source/outbox"
+	"godwit.dev/godwit/internal/sending/foreign"
 	"godwit.dev/godwit/internal/testkit/eventually"
 	"godwit.dev/godwit/internal/testkit/mariaserver"
 	"godwit.dev/godwit/internal/testkit/mariaserver/mariatest"
@@ -49,6 +50,9 @@ func TestTablesAreCheckedBeforeTheyAreRead(t *testing.T) {
 			if s.says == "" && err != nil || s.says != "" && (err == nil || !strings.Contains(err.Error(), s.says)) {
 				w.Errorf("%s: %v", s.ddl, err)
 			}
+			if logged := foreign.Cause(err); s.says != "" && !strings.Contains(logged, s.says) {
+				w.Errorf("%s: the log says %s", s.ddl, logged)
+			}
 			what, _, _ := strings.Cut(s.ddl, " ")
 			w.db.exec(w.T, "DROP "+what+" t")
 		}
@@ -75,8 +79,12 @@ func TestNothingIsSentIfRowsCannotBeDeleted(t *testing.T) {
 			}
 			return
 		}
-		if err := w.opens("godwit_outbox"); err == nil || !strings.Contains(err.Error(), "none is read") || !strings.Contains(err.Error(), says) {
+		err := w.opens("godwit_outbox")
+		if err == nil || !strings.Contains(err.Error(), "none is read") || !strings.Contains(err.Error(), says) || !strings.Contains(err.Error(), "GRANT SELECT, UPDATE, DELETE ON godwit_outbox") {
 			w.Error(err)
+		}
+		if logged := foreign.Cause(err); !strings.HasPrefix(logged, "the database refused it with the code 42") {
+			w.Errorf("the log says %s", logged)
 		}
 	})
 }

@@ -62,10 +62,10 @@ func (Kind) Fields() []setting.Field {
 func (Kind) Tidy(v setting.Values) { dbserver.Tidy(v) }
 
 // Reads implements source.Sole: two sources of an app would both send its messages.
-func (Kind) Reads(app string, v setting.Values) string { return app + " " + server.Place(v) }
+func (Kind) Reads(at setting.Place, v setting.Values) string { return at.App + " " + server.Place(v) }
 
 // What implements source.Sole.
-func (Kind) What(v setting.Values) string {
+func (Kind) What(_ setting.Place, v setting.Values) string {
 	return "messages for the app in the database " + server.Place(v)
 }
 

@@ -63,8 +63,11 @@ func viewSource(i *source.Info) ofKind[sourceJSON] {
 		Kind: i.Kind, Enabled: i.Enabled, State: i.State, Finding: i.Finding, Quarantined: i.Counts.Quarantined, Detail: i.Detail, LastError: i.Error,
 		Failing: call.Moment(i.Since), Counts: countsJSON(i.Counts), CreatedAt: call.Moment(i.CreatedAt), UpdatedAt: call.Moment(i.UpdatedAt),
 	}
-	if v.Detail == "" {
+	switch { // why it fails comes first: what there is beside it may be older
+	case v.Detail == "":
 		v.Detail = i.Error
+	case i.Error != "":
+		v.Detail = i.Error + "; " + v.Detail
 	}
 	if l := i.Lag; l != nil {
 		seconds := l.Time.Seconds()
