@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"encoding/json"
 	"log/slog"
 	"math/rand/v2"
 	"sync"
@@ -124,10 +125,21 @@ func (r *reader) readPosition(ctx context.Context) (p position, err error) {
 	if err != nil {
 		return p, err
 	}
-	if !p.Made.Equal(r.source.CreatedAt) { // another source had this name
-		return position{Made: r.source.CreatedAt}, r.s.cfg.Records.Forget(ctx, r.source.place(), true)
+	if p.Made.Equal(r.source.CreatedAt) {
+		return p, nil
 	}
-	return p, nil
+	if !p.Made.IsZero() || len(p.Feed) > 0 { // another source had this name
+		if err := r.s.cfg.Records.Forget(ctx, r.source.place(), true); err != nil {
+			return p, err
+		}
+	}
+	// It is noted at once whose the quarantine is from now on: feeds whose source is its own checkpoint note nothing else.
+	p = position{Made: r.source.CreatedAt}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return p, err
+	}
+	return p, r.s.cfg.Records.Note(ctx, r.source.place(), text)
 }
 
 // examined reports whether all entries have been examined once over this connection.

@@ -146,8 +146,8 @@ func (Kind) Recipients(v setting.Values) (list []string) {
 	return list
 }
 
-// Reads implements source.Sole: two sources of one consumer would divide its messages, whatever their apps. Users may belong to accounts, each of
-// which has streams of its own, so sources with different users are taken to read different ones.
+// Reads implements source.Sole: two sources of one consumer would divide its messages, whatever their apps. Each account has streams of its own,
+// and two users may be of two accounts: sources with different users count as apart.
 func (Kind) Reads(at setting.Place, v setting.Values) string {
 	servers := strings.Split(v.Text(FieldURL), ",")
 	for i, raw := range servers {

@@ -239,3 +239,16 @@ func TestBadSettingsAreNamed(t *testing.T) {
 		t.Errorf("tidied to %s, %v", v.Text("url"), err)
 	}
 }
+
+func TestTheQuarantineOutlivesTheConnection(t *testing.T) {
+	each(t, func(w *world) {
+		w.insert(`{"titel":"1"}`)
+		w.Start(true)
+		w.Quarantine(1)
+		w.Stop()
+		w.Run()
+		w.insert(`{"to":"ann","title":"2"}`)
+		w.Gets("ann 2")
+		w.Quarantine(1)
+	})
+}
