@@ -245,6 +245,7 @@ func TestTheQuarantineOutlivesTheConnection(t *testing.T) {
 		w.insert(`{"titel":"1"}`)
 		w.Start(true)
 		w.Quarantine(1)
+		w.rows("0", "SELECT COUNT(*) FROM godwit_outbox") // before that a stop has the row set aside once more
 		w.Stop()
 		w.Run()
 		w.insert(`{"to":"ann","title":"2"}`)
