@@ -248,6 +248,10 @@ func sessionExpiryRule(t *testing.T, s *kept) {
 	if p = connect(t, s.Server, hello, lasts(1)...); p.ack.Present {
 		t.Error("a session is there that is over")
 	}
+	p.subscribed(1, "kept/#")
+	p.send(wire.AppendDisconnect(nil, wire.V5, wire.Success, lasts(0)))
+	gone(t, s.Server)
+	until(t, "no message waits for a session that its client has ended", func() bool { return len(s.boxes("kept.1")) == 0 })
 	p = connect(t, s.Server, hello, lasts(1<<32-1)...)
 	if got := p.ack.Properties.Number(wire.SessionExpiry, 0); got != 30*24*3600 {
 		t.Errorf("a session for ever lasts %d seconds, want 30 days", got)
