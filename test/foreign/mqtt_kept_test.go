@@ -42,6 +42,20 @@ func newDevice(t *testing.T, server *blackbox.Server) *hand {
 	return &hand{t: t, device: &goDevice{addr: mqttAddress(t, server), events: make(chan happening, 4096)}}
 }
 
+// newPublisher connects a device that publishes.
+func newPublisher(t *testing.T, server *blackbox.Server) *hand {
+	t.Helper()
+	d := newDevice(t, server)
+	d.connect(command{ID: "publisher", User: "demo/publisher", Clean: true})
+	return d
+}
+
+// onBothStores tests servers that let messages of jobs.> wait.
+func onBothStores(t *testing.T, test func(*testing.T, *blackbox.Server)) {
+	t.Run("SQLite", func(t *testing.T) { test(t, keeping(t, nil, "jobs.>")) })
+	t.Run("PostgreSQL", func(t *testing.T) { test(t, keeping(t, []string{"--postgres", pgtest.Database(t)}, "jobs.>")) })
+}
+
 // leave disconnects a device once the server has its acknowledgements, and waits until the server knows that it is gone.
 func leave(t *testing.T, server *blackbox.Server, d *hand, recipient string, others int) {
 	t.Helper()
@@ -71,14 +85,12 @@ func leave(t *testing.T, server *blackbox.Server, d *hand, recipient string, oth
 // app does not allow, after UNSUBSCRIBE, or for a clean session.
 func TestMQTTTopicsWaitForThoseWhoAreAway(t *testing.T) {
 	blackbox.Long(t)
-	t.Run("SQLite", func(t *testing.T) { topicsWait(t, keeping(t, nil, "jobs.>")) })
-	t.Run("PostgreSQL", func(t *testing.T) { topicsWait(t, keeping(t, []string{"--postgres", pgtest.Database(t)}, "jobs.>")) })
+	onBothStores(t, topicsWait)
 }
 
 func topicsWait(t *testing.T, server *blackbox.Server) {
 	t.Helper()
-	publisher := newDevice(t, server)
-	publisher.connect(command{ID: "publisher", User: "demo/publisher", Clean: true})
+	publisher := newPublisher(t, server)
 	me := command{ID: "unit", User: "demo/unit"}
 	d := newDevice(t, server)
 	d.connect(me)
@@ -116,14 +128,12 @@ func topicsWait(t *testing.T, server *blackbox.Server) {
 
 // TestMQTTErasedRecipientLeavesNothing: with a recipient go the filters of its devices and the messages that wait for them.
 func TestMQTTErasedRecipientLeavesNothing(t *testing.T) {
-	t.Run("SQLite", func(t *testing.T) { eraseUnit(t, keeping(t, nil, "jobs.>")) })
-	t.Run("PostgreSQL", func(t *testing.T) { eraseUnit(t, keeping(t, []string{"--postgres", pgtest.Database(t)}, "jobs.>")) })
+	onBothStores(t, eraseUnit)
 }
 
 func eraseUnit(t *testing.T, server *blackbox.Server) {
 	t.Helper()
-	publisher := newDevice(t, server)
-	publisher.connect(command{ID: "publisher", User: "demo/publisher", Clean: true})
+	publisher := newPublisher(t, server)
 	me := command{ID: "unit", User: "demo/unit"}
 	d := newDevice(t, server)
 	d.connect(me)
@@ -168,8 +178,7 @@ func deviceMailboxes(t *testing.T, server *blackbox.Server) (names []string) {
 // TestMQTTQueueMembersShareWhatWaits: each message waits for one member of a queue, and for one that is here if there is one.
 func TestMQTTQueueMembersShareWhatWaits(t *testing.T) {
 	server := keeping(t, nil, "jobs.>")
-	publisher := newDevice(t, server)
-	publisher.connect(command{ID: "publisher", User: "demo/publisher", Clean: true})
+	publisher := newPublisher(t, server)
 	members := []*hand{newDevice(t, server), newDevice(t, server)}
 	for i, m := range members {
 		m.connect(command{ID: numbered("member", i), User: "demo/worker"})

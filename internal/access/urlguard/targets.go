@@ -15,7 +15,7 @@ import (
 // Setting is the key of the operator's setting from which Targets are parsed, as errors name it.
 const Setting = "allow_targets"
 
-// MaxTargets is the most entries of the setting. Each dial compares with all of them.
+// MaxTargets is the most entries of the setting. Each dial is compared with every entry.
 const MaxTargets = 1000
 
 // Targets are the addresses to which URLs may lead. The zero value stands for public addresses alone. Targets never change, so copies are
@@ -158,7 +158,7 @@ func (t Targets) Written() Targets {
 	return t
 }
 
-// Everything reports whether every limit is lifted, also for what has no address: files and sockets.
+// Everything reports whether every limit is lifted, also for files and sockets, which have no address.
 func (t Targets) Everything() bool { return t.everything }
 
 // allows reports whether a connection may be made to an address that a host has. The host may be the address itself.

@@ -40,7 +40,7 @@ type Sole interface {
 	// Reads names what a source reads, as far as its place and values tell: two names of one server differ. Sources with the same name would take
 	// entries from each other, or send them twice.
 	Reads(at setting.Place, v setting.Values) string
-	// What names the same for people, as the values have it.
+	// What returns its name for people, as the values have it.
 	What(at setting.Place, v setting.Values) string
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // conn is one client: the reactor's handler and the session's transport in one small struct, because an idle connection costs little else.
-// What only some connections need is in extra.
+// extra has the fields that only some connections need.
 type conn struct {
 	gate *Gateway
 	out  *reactor.Conn
@@ -219,7 +219,7 @@ func (c *conn) write(first, shared []byte) bool {
 	return c.out.Write(first, shared)
 }
 
-// hangUp closes the connection after what was written.
+// hangUp closes the connection once its last bytes are written.
 func (c *conn) hangUp(why error) {
 	if c.has(framed) {
 		c.out.Write(websocket.AppendClose(nil, websocket.CodeNormal, ""), nil)

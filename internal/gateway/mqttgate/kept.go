@@ -226,24 +226,23 @@ func (c *conn) kept() *keptSession {
 
 // remember notes a subscription of a session that outlasts its connection.
 func (c *conn) remember(sub subscription) {
-	s := c.kept()
-	if s == nil {
-		return
-	}
-	k := &c.gate.kept
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	i := slices.IndexFunc(s.subs, func(o subscription) bool { return o.filter == sub.filter })
-	switch {
-	case i >= 0:
-		s.subs[i] = sub
-	default:
-		s.subs = append(s.subs, sub)
-	}
+	c.changeKept(func(subs []subscription) []subscription {
+		if i := slices.IndexFunc(subs, func(o subscription) bool { return o.filter == sub.filter }); i >= 0 {
+			subs[i] = sub
+			return subs
+		}
+		return append(subs, sub)
+	})
 }
 
 // forget ends a subscription of such a session.
 func (c *conn) forget(filter string) {
+	c.changeKept(func(subs []subscription) []subscription {
+		return slices.DeleteFunc(subs, func(o subscription) bool { return o.filter == filter })
+	})
+}
+
+func (c *conn) changeKept(change func([]subscription) []subscription) {
 	s := c.kept()
 	if s == nil {
 		return
@@ -251,5 +250,5 @@ func (c *conn) forget(filter string) {
 	k := &c.gate.kept
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	s.subs = slices.DeleteFunc(s.subs, func(o subscription) bool { return o.filter == filter })
+	s.subs = change(s.subs)
 }

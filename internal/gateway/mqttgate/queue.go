@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/notify/session"
 )
 
-// A filter of topics that a session keeps at QoS 1 outlasts its connection, and a restart. What clients publish to a matching topic at QoS 1
+// A filter of topics that a session keeps at QoS 1 outlasts its connection, and a restart. A message that a client publishes to a matching topic at QoS 1
 // becomes a notification to a mailbox of the device, which a second session of the connection serves: so order, window, redelivery and expiry are
 // those of every mailbox. Messages of QoS 0 reach the device as they reach everybody, while it is here.
 

@@ -30,24 +30,11 @@ func question(s *campaign.Spec, n reached) string {
 		q.WriteString(" over " + strings.Join(names, ", "))
 	}
 	if s.Rate > 0 && n.Looked == 0 {
-		fmt.Fprintf(&q, ", %s at %s a second", lasting(float64(n.Count)/float64(s.Rate)), decimal(float64(s.Rate)))
+		took := time.Duration(float64(n.Count) / float64(s.Rate) * float64(time.Second))
+		fmt.Fprintf(&q, ", about %s at %s a second", lasted(took), decimal(float64(s.Rate)))
 	}
 	if s.Spread > 0 {
-		fmt.Fprintf(&q, ", within %s", time.Duration(s.Spread))
+		q.WriteString(", within " + lasted(time.Duration(s.Spread)))
 	}
 	return q.String() + "?"
-}
-
-// lasting writes a number of seconds as people estimate it.
-func lasting(seconds float64) string {
-	took := time.Duration(seconds * float64(time.Second))
-	switch {
-	case took < time.Second:
-		return "less than a second"
-	case took < 10*time.Minute:
-		return "about " + took.Round(time.Second).String()
-	case took < 48*time.Hour:
-		return "about " + strings.TrimSuffix(took.Round(time.Minute).String(), "0s")
-	}
-	return fmt.Sprintf("about %d days", int(took.Hours()/24+0.5))
 }

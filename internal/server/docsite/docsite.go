@@ -124,7 +124,7 @@ func problems() list {
 		}
 		seen[t.Slug()] = true
 		text, _ := problem.Page(t.Slug())
-		l.entries = append(l.entries, Entry{Name: t.Slug(), Title: t.Slug(), Summary: t.Title() + ".", Text: t.Title() + ".\n\n" + text})
+		l.add(t.Slug(), t.Slug(), t.Title()+".", t.Title()+".\n\n"+text)
 	}
 	return l
 }
@@ -134,14 +134,14 @@ func commandsOf(commands []module.Command) list {
 	l := list{kind: "commands", title: "Commands"}
 	for i := range commands {
 		c := &commands[i]
-		parts := []Part{{"Usage", c.Usage}}
-		for _, p := range []Part{{"Examples", c.Examples}, {"Flags", c.Flags}} {
-			if p.Text != "" {
+		parts := []part{{"Usage", c.Usage}}
+		for _, p := range []part{{"Examples", c.Examples}, {"Flags", c.Flags}} {
+			if p.text != "" {
 				parts = append(parts, p)
 			}
 		}
 		_, below, _ := strings.Cut(c.Path, " ")
-		l.entries = append(l.entries, Entry{Name: strings.ReplaceAll(below, " ", "-"), Title: c.Path, Summary: c.Short, Text: c.Long, Parts: parts})
+		l.add(strings.ReplaceAll(below, " ", "-"), c.Path, c.Short, c.Long, parts...)
 	}
 	return l
 }

@@ -10,31 +10,38 @@ import (
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
 )
 
-// Entry is one thing of a reference that has a page of its own, such as a command.
-type Entry struct {
-	Name    string // unique in its list, and the last part of its address
-	Title   string // empty: Name
-	Summary string // one sentence
-	Text    string // paragraphs, separated by empty lines
-	Parts   []Part
-}
-
-// Part is preformatted text below a heading.
-type Part struct{ Heading, Text string }
-
-// list is a list of entries, which the site shows beside the pages.
+// list is a list of entries that are on no page of the documentation. It gets a page.
 type list struct {
 	kind, title string
-	entries     []Entry
+	entries     []*entry
 }
 
-// entry is an entry on the site.
+// entry is one thing of a reference, such as a command, with a page of its own.
 type entry struct {
 	kind, name, title string
 	summary           string
 	body              template.HTML
 	text              string   // as plain text, for the search
 	forms             []string // how pages write it in code
+}
+
+// part is preformatted text below a heading.
+type part struct{ heading, text string }
+
+// add adds an entry with paragraphs, separated by empty lines, and parts.
+func (l *list) add(name, title, summary, text string, parts ...part) {
+	var body strings.Builder
+	for p := range strings.SplitSeq(text, "\n\n") {
+		fmt.Fprintf(&body, "<p>%s</p>", template.HTMLEscapeString(p))
+	}
+	for _, p := range parts {
+		fmt.Fprintf(&body, "<h2>%s</h2><pre tabindex=\"0\"><code>%s</code></pre>", template.HTMLEscapeString(p.heading), template.HTMLEscapeString(p.text))
+		text += "\n" + p.text
+	}
+	l.entries = append(l.entries, &entry{
+		kind: l.kind, name: name, title: title, summary: summary, text: text, forms: []string{title},
+		body: template.HTML(body.String()), //nolint:gosec // escaped above
+	})
 }
 
 // mention is a section of a page whose code names an entry.
@@ -48,12 +55,12 @@ const maxMentions = 12
 
 // rows are the tables of reference pages whose rows become entries.
 var rows = []struct {
-	file, kind, title string
-	tables            int // how many of the page's tables; 0: all
+	file, kind string
+	tables     int // how many of the page's tables; 0: all
 }{
-	{"reference/config.md", "settings", "Settings", 0},
-	{"reference/metrics.md", "metrics", "Metrics", 1},
-	{"reference/events.md", "events", "Events", 1},
+	{"reference/config.md", "settings", 0},
+	{"reference/metrics.md", "metrics", 1},
+	{"reference/events.md", "events", 1},
 }
 
 // lists adds the entries: of the pages' tables, and besides.
@@ -67,7 +74,6 @@ func (s *site) lists(documents map[string]*document, besides []list) error {
 		if r.tables > 0 {
 			tables = tables[:min(r.tables, len(tables))]
 		}
-		s.kinds = append(s.kinds, r.kind)
 		for i := range tables {
 			if err := s.rows(d, &tables[i], r.kind); err != nil {
 				return fmt.Errorf("%s: %w", r.file, err)
@@ -75,7 +81,6 @@ func (s *site) lists(documents map[string]*document, besides []list) error {
 		}
 	}
 	for _, l := range besides {
-		s.kinds = append(s.kinds, l.kind)
 		s.list(l)
 	}
 	return nil
@@ -112,36 +117,29 @@ func (s *site) rows(d *document, t *table, kind string) error {
 	return nil
 }
 
-// list makes the entries of a list, and its page.
+// list adds the entries of a list, and its page.
 func (s *site) list(l list) {
-	for i := range l.entries {
-		e := &l.entries[i]
-		var body strings.Builder
-		for p := range strings.SplitSeq(e.Text, "\n\n") {
-			fmt.Fprintf(&body, "<p>%s</p>", template.HTMLEscapeString(p))
-		}
-		all := e.Text
-		for _, p := range e.Parts {
-			fmt.Fprintf(&body, "<h2>%s</h2><pre tabindex=\"0\"><code>%s</code></pre>", template.HTMLEscapeString(p.Heading), template.HTMLEscapeString(p.Text))
-			all += "\n" + p.Text
-		}
-		s.entries = append(s.entries, &entry{
-			kind: l.kind, name: e.Name, title: cmp.Or(e.Title, e.Name), summary: e.Summary, text: all, forms: []string{cmp.Or(e.Title, e.Name)},
-			body: template.HTML(body.String()), //nolint:gosec // escaped above
-		})
-	}
-	p := &page{path: "reference/" + l.kind, title: l.title, label: l.title, group: "Reference"}
+	s.entries = append(s.entries, l.entries...)
+	p := &page{path: listOf(l.kind), title: l.title, label: l.title, group: "Reference"}
 	var body strings.Builder
 	fmt.Fprintf(&body, "<h1>%s</h1><dl>", template.HTMLEscapeString(l.title))
-	for _, e := range s.entries {
-		if e.kind == l.kind {
-			fmt.Fprintf(&body, `<dt><a href="%s"><code>%s</code></a></dt><dd>%s</dd>`, template.HTMLEscapeString(s.link(p.path, e.path())), template.HTMLEscapeString(e.title), template.HTMLEscapeString(e.summary))
-		}
+	for _, e := range l.entries {
+		fmt.Fprintf(&body, `<dt><a href="%s"><code>%s</code></a></dt><dd>%s</dd>`, template.HTMLEscapeString(s.link(p.path, e.path())), template.HTMLEscapeString(e.title), template.HTMLEscapeString(e.summary))
 	}
 	body.WriteString("</dl>")
 	p.body = template.HTML(body.String()) //nolint:gosec // escaped above
 	s.pages[p.path] = p
 	s.insert(p)
+}
+
+// listOf returns the path of the page that lists a kind of entries.
+func listOf(kind string) string {
+	for _, r := range rows {
+		if r.kind == kind {
+			return place(r.file)
+		}
+	}
+	return "reference/" + kind
 }
 
 // insert puts a page at the end of its group in the navigation.

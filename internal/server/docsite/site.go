@@ -27,7 +27,6 @@ type site struct {
 	pages   map[string]*page
 	listed  []*page // in the order of the navigation
 	entries []*entry
-	kinds   []string // of entries, in order
 	link    linker
 	broken  []string // links to pages or headings that do not exist
 }

@@ -89,9 +89,9 @@ func TestEveryPageIsInTheNavigationAndEveryEntryHasAnAddressOfItsOwn(t *testing.
 			t.Errorf("there is no entry %s", want)
 		}
 	}
-	for _, listed := range s.kinds {
-		if s.pages[s.listOf(listed)] == nil {
-			t.Errorf("there is no page that lists %s", listed)
+	for _, e := range s.entries {
+		if s.pages[listOf(e.kind)] == nil {
+			t.Errorf("there is no page that lists %s", e.kind)
 		}
 	}
 }

@@ -26,7 +26,6 @@ type view struct {
 	Entry       bool   // of a reference: Title is code
 	Kind        string // of an entry, with the address of its list
 	KindAt      string
-	Summary     string
 	Mentions    []ref
 	Contents    []ref // of the page
 	Before      *ref
@@ -105,7 +104,7 @@ func (v *shown) beside(from, to *page) *ref {
 }
 
 func (v *shown) entry(e *entry) *view {
-	out := &view{Here: e.path(), Title: e.title, Entry: true, Body: e.body, Kind: e.kind, KindAt: v.site.link(e.path(), v.site.listOf(e.kind))}
+	out := &view{Here: e.path(), Title: e.title, Entry: true, Body: e.body, Kind: e.kind, KindAt: v.site.link(e.path(), listOf(e.kind))}
 	for _, m := range v.site.mentions(e) {
 		to := ref{Address: v.site.link(e.path(), m.page.path), Label: m.page.title}
 		if m.section.anchor != "" {
@@ -115,14 +114,6 @@ func (v *shown) entry(e *entry) *view {
 		out.Mentions = append(out.Mentions, to)
 	}
 	return out
-}
-
-// listOf returns the path of the page that lists a kind of entries.
-func (s *site) listOf(kind string) string {
-	if kind == "settings" {
-		return "reference/config"
-	}
-	return "reference/" + kind
 }
 
 func (v *shown) search(ctx context.Context, asked string) (*view, error) {

@@ -298,7 +298,7 @@ func (h *Host) EraseApp(erase func(ctx context.Context, app string) error) {
 }
 
 // EraseRecipient makes the server call erase for each recipient that is erased, after its sessions have got their goodbye. erase must delete the
-// module's data of the recipient, and returns how many things that was. The caller is told of an error and tries again.
+// module's data of the recipient, and returns how many things that was. The caller gets an error and tries again.
 func (h *Host) EraseRecipient(erase func(ctx context.Context, app, recipient string) (int, error)) {
 	h.set.recipientErasers = append(h.set.recipientErasers, func(ctx context.Context, app, recipient string) (int, error) {
 		n, err := erase(ctx, app, recipient)

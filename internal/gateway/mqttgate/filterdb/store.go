@@ -1,4 +1,4 @@
-// Package filterdb keeps the filters of topics that clients of MQTT follow while they are away. What is published to a matching topic goes to a
+// Package filterdb keeps the filters of topics that clients of MQTT follow while they are away. A message of a matching topic goes to a
 // mailbox of the client's device.
 package filterdb
 
@@ -327,7 +327,7 @@ func (s *Store) Sweep() {
 	}
 }
 
-// EraseRecipient deletes the filters of a recipient's devices with what waits for them, and returns how many devices that were.
+// EraseRecipient deletes the filters of a recipient's devices and their waiting messages. It returns the number of devices.
 func (s *Store) EraseRecipient(ctx context.Context, app, recipient string) (int, error) {
 	var devices []Device
 	err := s.cfg.DB.Read(ctx, "read the filters of a recipient's MQTT devices", func(ctx context.Context, tx sqltx.Tx) error {

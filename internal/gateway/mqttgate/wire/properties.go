@@ -293,7 +293,7 @@ func AppendNumber(dst []byte, of Property, v uint32) []byte {
 	}
 }
 
-// AppendText appends a property with a text or data to the properties in dst. What does not fit into a string is left out.
+// AppendText appends a property with a text or data to the properties in dst. A value that does not fit into a string is left out.
 func AppendText[T string | []byte](dst []byte, of Property, v T) []byte {
 	return appendField(append(dst, byte(of)), v)
 }
