@@ -90,8 +90,7 @@ func TestAFolderKilledTwiceOnItsWayIsThereWhole(t *testing.T) {
 	says(t, out, "was copied before")
 }
 
-// killerLooks is how long the killer of a copy waits between two looks at it: less than any slice takes, and not so often that it takes
-// the processor from the copy.
+// killerLooks is how long the killer of a copy waits between two looks at it: not so short that it takes the processor from the copy.
 const killerLooks = 2 * time.Millisecond
 
 // killInASlice kills a copy once that many rows are stored, during the next slice, which is then rolled back.
@@ -115,36 +114,47 @@ func killInASlice(t testing.TB, data, url string, rows int) {
 		default:
 		}
 	}
-	c := connectDatabase(t, url)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	for ; ; time.Sleep(killerLooks) {
-		alive()
-		var there bool
-		noError(t, c.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'godwit_move' AND tablename = 'part')").Scan(&there))
-		n := 0
-		if there {
-			noError(t, c.QueryRow(ctx, "SELECT coalesce(sum(rows), 0) FROM godwit_move.part").Scan(&n))
+	looks := connectDatabase(t, url)
+	until := func(query string) {
+		for yes := false; !yes; time.Sleep(killerLooks) {
+			alive()
+			noError(t, looks.QueryRow(ctx, query).Scan(&yes))
+		}
+	}
+	until("SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = 'godwit_move' AND tablename = 'part')")
+	// The copy records each slice in a table that is locked here: it goes on for one slice whenever the lock passes from one connection to the
+	// other, which waits behind the copy. So no stall of this process lets it go further.
+	holder, next := connectDatabase(t, url), connectDatabase(t, url)
+	const lock, waiting = "BEGIN; LOCK TABLE godwit_move.part IN EXCLUSIVE MODE", "SELECT count(*) = %d FROM pg_locks WHERE relation = 'godwit_move.part'::regclass AND NOT granted"
+	_, err := holder.Exec(ctx, lock)
+	noError(t, err)
+	for {
+		until(fmt.Sprintf(waiting, 1)) // the slice is written, but recording it must wait
+		var n int
+		var done bool
+		noError(t, holder.QueryRow(ctx, "SELECT coalesce(sum(rows), 0), coalesce(bool_or(name = 'notifications' AND done), false) FROM godwit_move.part").Scan(&n, &done))
+		if done {
+			t.Fatalf("it was faster than its killer: more has to be copied\n%s", out.String())
 		}
 		if n >= rows {
 			break
 		}
-	}
-	tx, err := c.Begin(ctx)
-	noError(t, err)
-	_, err = tx.Exec(ctx, "LOCK TABLE godwit_move.part IN EXCLUSIVE MODE")
-	noError(t, err)
-	var done bool
-	noError(t, tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM godwit_move.part WHERE name = 'notifications' AND done)").Scan(&done))
-	if done {
-		t.Fatalf("it was faster than its killer: more has to be copied\n%s", out.String())
-	}
-	for waits := false; !waits; time.Sleep(killerLooks) { // the slice is written, but recording it must wait
-		alive()
-		noError(t, tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_locks WHERE relation = 'godwit_move.part'::regclass AND NOT granted)").Scan(&waits))
+		locked := make(chan error, 1)
+		go func() {
+			_, err := next.Exec(ctx, lock)
+			locked <- err
+		}()
+		until(fmt.Sprintf(waiting, 2))
+		_, err = holder.Exec(ctx, "ROLLBACK")
+		noError(t, err)
+		noError(t, <-locked)
+		holder, next = next, holder
 	}
 	noError(t, cmd.Process.Kill())
-	noError(t, tx.Rollback(ctx))
+	_, err = holder.Exec(ctx, "ROLLBACK")
+	noError(t, err)
 }
 
 // goesOn publishes to all existing recipients: each copy gets the next seq, and an existing id is a duplicate.
