@@ -317,7 +317,7 @@ WITHIN_cluster-idle        := 900
 # Beside other servers (make rivals), up to five minutes each, and what takes minutes: made only when it is asked for.
 RESULT_matrix := matrix
 WITHIN_matrix := 400
-# Many connections open, few of them active: ten minutes.
+# Many connections open, few of them active: six minutes.
 RESULT_matrix-open := matrix --open 1000,10000,100000
 WITHIN_matrix-open := 1500
 RESULT_compare := compare
