@@ -42,37 +42,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 		return err
 	}
 	s.parts = append(s.parts, Part{Name: "leases", Close: func() error { leases.Close(); return nil }})
-	s.Shared = leases.Shared()
-	s.Own = func(name string, run func(context.Context, func() bool)) (release func()) {
-		return leases.Own(name, func(ctx context.Context, l *pgdb.Lease) { run(ctx, l.Held) })
-	}
-	s.Alive, s.GiveUp = leases.Alive, leases.Drain
-	s.Members = func(ctx context.Context) ([]Member, error) {
-		found, err := leases.Members(ctx)
-		list := make([]Member, len(found))
-		for i, m := range found {
-			list[i] = Member(m)
-		}
-		return list, err
-	}
-	s.Forget = func(ctx context.Context, node string) error {
-		err := leases.Forget(ctx, node)
-		switch {
-		case errors.Is(err, pgdb.ErrNodeLives):
-			return fmt.Errorf("forget node %s: %w", node, ErrLives)
-		case errors.Is(err, pgdb.ErrUnknownNode):
-			return fmt.Errorf("node %s is not missing: %w", node, mailbox.ErrNotFound)
-		}
-		return err
-	}
-	s.Owned = func(ctx context.Context) ([]Owned, error) {
-		held, err := leases.List(ctx)
-		list := make([]Owned, len(held))
-		for i, h := range held {
-			list[i] = Owned{Name: h.Name, Node: h.Node, Until: s.Clock().Add(h.For)}
-		}
-		return list, err
-	}
+	s.asNode(leases)
 
 	health, err := pghealth.Open(ctx, pghealth.Config{URL: cfg.Postgres, Reach: reach, Log: cfg.Log})
 	if err != nil {
@@ -116,6 +86,41 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 		}
 	}
 	return nil
+}
+
+// asNode sets what a node of several asks about the others, and owns alone.
+func (s *Stores) asNode(leases *pgdb.Leases) {
+	s.Shared = leases.Shared()
+	s.Own = func(name string, run func(context.Context, func() bool)) (release func()) {
+		return leases.Own(name, func(ctx context.Context, l *pgdb.Lease) { run(ctx, l.Held) })
+	}
+	s.Alive, s.GiveUp = leases.Alive, leases.Drain
+	s.Members = func(ctx context.Context) ([]Member, error) {
+		found, err := leases.Members(ctx)
+		list := make([]Member, len(found))
+		for i, m := range found {
+			list[i] = Member(m)
+		}
+		return list, err
+	}
+	s.Forget = func(ctx context.Context, node string) error {
+		err := leases.Forget(ctx, node)
+		switch {
+		case errors.Is(err, pgdb.ErrNodeLives):
+			return fmt.Errorf("forget node %s: %w", node, ErrLives)
+		case errors.Is(err, pgdb.ErrUnknownNode):
+			return fmt.Errorf("node %s is not missing: %w", node, mailbox.ErrNotFound)
+		}
+		return err
+	}
+	s.Owned = func(ctx context.Context) ([]Owned, error) {
+		held, err := leases.List(ctx)
+		list := make([]Owned, len(held))
+		for i, h := range held {
+			list[i] = Owned{Name: h.Name, Node: h.Node, Until: s.Clock().Add(h.For)}
+		}
+		return list, err
+	}
 }
 
 // openAppsSchema opens only the schema of apps.
