@@ -3,6 +3,7 @@ package apns
 import (
 	"net/http"
 	"regexp"
+	"sync"
 
 	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -46,7 +47,7 @@ func (Kind) Auto() bool { return false }
 
 var (
 	idForm    = regexp.MustCompile(`^[A-Z0-9]{10}$`)
-	topicForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]{0,254}$`)
+	topicForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9.-]{0,254}$`) })
 )
 
 // Complete checks the settings.
@@ -58,7 +59,7 @@ func (k Kind) Complete(v channel.Values) (channel.Values, error) {
 	}{
 		{FieldKeyID, "the id of the key", idForm, "10 capital letters and digits, as in AuthKey_ABC123DEFG.p8"},
 		{FieldTeamID, "the id of the team", idForm, "10 capital letters and digits"},
-		{FieldTopic, "the app's bundle id", topicForm, "a bundle id like org.example.shop"},
+		{FieldTopic, "the app's bundle id", topicForm(), "a bundle id like org.example.shop"},
 	} {
 		switch {
 		case v[f.name] == "":

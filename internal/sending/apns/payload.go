@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"godwit.dev/godwit/internal/sending/push"
 )
@@ -105,12 +106,12 @@ func payloadOf(r *push.Request) (*payload, error) {
 	return p, nil
 }
 
-var uuidForm = regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`)
+var uuidForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`) })
 
 // messageID is the apns-id: the delivery's id, or a UUID made from it (RFC 9562, version 8). A withdrawal is a message with an id of its
 // own.
 func messageID(r *push.Request) string {
-	if !r.Recall && uuidForm.MatchString(r.ID) {
+	if !r.Recall && uuidForm().MatchString(r.ID) {
 		return r.ID
 	}
 	seed := "send\x00" + r.ID

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"sync"
 
 	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/campaigns/textfile"
@@ -21,7 +22,7 @@ const (
 )
 
 // projectForm matches a project's id, which becomes a part of the URL.
-var projectForm = regexp.MustCompile(`^[a-z0-9](?:[a-z0-9.:-]{0,61}[a-z0-9])?$`)
+var projectForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9](?:[a-z0-9.:-]{0,61}[a-z0-9])?$`) })
 
 // Account is the service account of a project: the checked content of Google's JSON file.
 type Account struct {
@@ -61,7 +62,7 @@ func ParseAccount(text []byte, targets urlguard.Targets) (*Account, error) {
 		return nil, errors.New(`has no "type":"service_account": it is another kind of file`)
 	case f.Email == "":
 		return nil, errors.New("has no client_email")
-	case !projectForm.MatchString(f.Project):
+	case !projectForm().MatchString(f.Project):
 		return nil, errors.New("has no project_id, or one that is not like my-project-123")
 	}
 	f.Key = textfile.Key([]byte(f.Key))

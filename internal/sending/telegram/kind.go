@@ -41,7 +41,7 @@ func (k Kind) Complete(v channel.Values) (channel.Values, error) {
 	if v[FieldToken] == "" {
 		return nil, notification.BadField(FieldToken, "is required: the bot's token from @BotFather")
 	}
-	if !tokenForm.MatchString(v[FieldToken]) {
+	if !tokenForm().MatchString(v[FieldToken]) {
 		return nil, notification.BadField(FieldToken, "is not like 123456:ABC-DEF")
 	}
 	if u := v[FieldBaseURL]; u != "" {

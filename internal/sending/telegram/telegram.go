@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -68,11 +69,11 @@ var (
 	_ push.Checker   = (*Sender)(nil)
 )
 
-var tokenForm = regexp.MustCompile(`^[0-9]{1,20}:[A-Za-z0-9_-]{10,100}$`)
+var tokenForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]{1,20}:[A-Za-z0-9_-]{10,100}$`) })
 
 // New makes a sender.
 func New(cfg Config) (*Sender, error) {
-	if !tokenForm.MatchString(cfg.Token) {
+	if !tokenForm().MatchString(cfg.Token) {
 		return nil, errors.New("telegram: the token is not like 123456:ABC-DEF")
 	}
 	if cfg.BaseURL == "" {

@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/klauspost/compress/gzip"
@@ -227,12 +228,14 @@ const exceptionCode = "X-ClickHouse-Exception-Code"
 
 // exceptions matches the beginning of the error that ClickHouse writes into a body when a statement fails after the status was sent: as
 // text, after the mark of newer versions, or as a line of JSON.
-var exceptions = regexp.MustCompile(`(?m)(^|__exception__.{0,20})\s*(Code: \d+[.,]|\{"exception":)`)
+var exceptions = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)(^|__exception__.{0,20})\s*(Code: \d+[.,]|\{"exception":)`)
+})
 
 // exception reports whether a body contains an error, or may contain one behind the part that was read. Our statements return a number or
 // nothing.
 func exception(body []byte) bool {
-	return len(body) > maxAnswer || exceptions.Match(body) || bytes.Contains(body, []byte("DB::Exception")) || bytes.Contains(body, []byte("__exception__"))
+	return len(body) > maxAnswer || exceptions().Match(body) || bytes.Contains(body, []byte("DB::Exception")) || bytes.Contains(body, []byte("__exception__"))
 }
 
 // excerpt is the beginning of an answer, without the secrets sent to ClickHouse.

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"godwit.dev/godwit/internal/access/urlguard"
@@ -39,7 +40,7 @@ const (
 
 const connections = 2 // most connections of a sink: it writes one batch at a time
 
-var names = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`)
+var names = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]{0,62}$`) })
 
 // Kind is the ClickHouse kind of sink.
 type Kind struct{}
@@ -93,7 +94,7 @@ func (Kind) Recipients(v setting.Values) []string {
 // CheckTarget checks a database's name and how long it keeps events. Its error is a *notification.FieldError.
 func CheckTarget(database string, keep time.Duration) error {
 	switch {
-	case !names.MatchString(database):
+	case !names().MatchString(database):
 		return notification.BadField(FieldDatabase, "must be a name of letters, digits and _, at most 63")
 	case keep < 24*time.Hour || keep > keepMost:
 		return notification.BadField(FieldKeep, "must be from 1 to 3650 days")

@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -176,7 +177,7 @@ func (Kind) Check(v setting.Values) error {
 		return notification.BadField(FieldStream, "is required: the name of the stream to read")
 	}
 	for _, field := range []string{FieldStream, FieldConsumer} {
-		if name := v.Text(field); name != "" && !named.MatchString(name) {
+		if name := v.Text(field); name != "" && !named().MatchString(name) {
 			return notification.BadField(field, "must have 1 to %d letters, digits, - and _", maxName)
 		}
 	}
@@ -184,7 +185,7 @@ func (Kind) Check(v setting.Values) error {
 		return err
 	}
 	for _, field := range []string{FieldDomain, FieldInbox} {
-		if name := v.Text(field); name != "" && !prefix.MatchString(name) {
+		if name := v.Text(field); name != "" && !prefix().MatchString(name) {
 			return notification.BadField(field, "must have 1 to %d letters, digits, -, _ and dots between them", maxName)
 		}
 	}
@@ -199,8 +200,8 @@ func (Kind) Check(v setting.Values) error {
 
 var (
 	// named matches names of streams and consumers, which are tokens of subjects and names of folders.
-	named  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`)
-	prefix = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,7}$`)
+	named  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,128}$`) })
+	prefix = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}(\.[A-Za-z0-9_-]{1,64}){0,7}$`) })
 )
 
 // checkURLs returns what is wrong with the URLs of a NATS.
@@ -302,7 +303,7 @@ func consumer(t *source.Target) string {
 	}
 	plain := func(name string) string {
 		return strings.Map(func(r rune) rune {
-			if named.MatchString(string(r)) {
+			if named().MatchString(string(r)) {
 				return r
 			}
 			return '-'

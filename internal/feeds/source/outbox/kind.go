@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
@@ -136,11 +137,13 @@ func (k Kind) Recipients(v setting.Values) []string {
 func tableOf(v setting.Values) string { return cmp.Or(v.Text(FieldTable), defaultTable) }
 
 // named matches the names of tables, with or without a schema.
-var named = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,62}(\.[A-Za-z_][A-Za-z0-9_$]{0,62})?$`)
+var named = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_$]{0,62}(\.[A-Za-z_][A-Za-z0-9_$]{0,62})?$`)
+})
 
 // Check implements source.Kind.
 func (k Kind) Check(v setting.Values) error {
-	if t := v.Text(FieldTable); t != "" && !named.MatchString(t) {
+	if t := v.Text(FieldTable); t != "" && !named().MatchString(t) {
 		return notification.BadField(FieldTable, "must be the name of a table: letters, digits, _ and $, with its schema and a dot before it or without")
 	}
 	if k.server == nil {

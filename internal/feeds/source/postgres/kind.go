@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
@@ -73,7 +74,7 @@ func (Kind) What(_ setting.Place, v setting.Values) string {
 func (Kind) Recipients(v setting.Values) []string { return server.Recipients(v) }
 
 // identifier matches names that need no quotes, as slots and publications have.
-var identifier = regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`)
+var identifier = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z_][a-z0-9_]{0,62}$`) })
 
 // Check implements source.Kind.
 func (Kind) Check(v setting.Values) error {
@@ -81,7 +82,7 @@ func (Kind) Check(v setting.Values) error {
 		return err
 	}
 	for _, field := range []string{FieldSlot, FieldPublication} {
-		if name := v.Text(field); name != "" && !identifier.MatchString(name) {
+		if name := v.Text(field); name != "" && !identifier().MatchString(name) {
 			return notification.BadField(field, "must be 1 to 63 lower-case letters, digits and _, and not begin with a digit")
 		}
 	}

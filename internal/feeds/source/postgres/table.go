@@ -144,7 +144,7 @@ func cutName(text string) (name, rest string, ok bool) {
 // full is the table's name with its schema, with quotes where SQL needs them.
 func (t *Table) full() string {
 	schema, name := t.names()
-	if identifier.MatchString(schema) && identifier.MatchString(name) {
+	if identifier().MatchString(schema) && identifier().MatchString(name) {
 		return schema + "." + name
 	}
 	return t.qualified()

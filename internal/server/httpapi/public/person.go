@@ -5,16 +5,19 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 
 	"golang.org/x/net/idna"
 )
 
 // robots matches the User-Agent of programs that fetch links by themselves: previews in chats, search engines, monitors. The names of most
 // end a word with bot, crawler, spider or preview; the pattern lists the others. Browsers inside chat apps belong to people.
-var robots = regexp.MustCompile(`(?i)(?:bot|crawler|spider|slurp|preview|previewer|scraper|unfurl|fetcher|imgproxy|imageproxy)\b` +
-	`|externalhit|externalagent|facebookcatalog|vkshare|embedly|iframely|cardyb|kakaotalk-scrap|line-poker|^tumblr/|nuzzel|quora link|ia_archiver|w3c_|/web/snippet` +
-	`|mediapartners|google-(?:read-aloud|inspectiontool|safety|structured|pagerenderer)|headlesschrome|lighthouse` +
-	`|^whatsapp/|^viber/|^signal[-/]|^snapchat/|^mastodon|^pleroma|^misskey|^synapse|^zulip|^rocket\.chat`)
+var robots = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?:bot|crawler|spider|slurp|preview|previewer|scraper|unfurl|fetcher|imgproxy|imageproxy)\b` +
+		`|externalhit|externalagent|facebookcatalog|vkshare|embedly|iframely|cardyb|kakaotalk-scrap|line-poker|^tumblr/|nuzzel|quora link|ia_archiver|w3c_|/web/snippet` +
+		`|mediapartners|google-(?:read-aloud|inspectiontool|safety|structured|pagerenderer)|headlesschrome|lighthouse` +
+		`|^whatsapp/|^viber/|^signal[-/]|^snapchat/|^mastodon|^pleroma|^misskey|^synapse|^zulip|^rocket\.chat`)
+})
 
 // phones matches names of phones that end like a robot's.
 var phones = regexp.MustCompile(`(?i)\bcubot\b`)
@@ -30,7 +33,7 @@ func byPerson(r *http.Request) bool {
 			return false
 		}
 	}
-	return !robots.MatchString(phones.ReplaceAllString(r.UserAgent(), ""))
+	return !robots().MatchString(phones.ReplaceAllString(r.UserAgent(), ""))
 }
 
 // asciiURL encodes a URL for a header: other scripts in a host by IDNA, other non-ASCII characters by percent signs. The rest stays byte
