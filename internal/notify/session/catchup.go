@@ -305,6 +305,7 @@ func (s *Session) apply(r *reading, rd *reads, sc *scratch) {
 		s.redeliver(rd.items[r.refs:r.refs+r.nrefs], rd.refs[r.refs:r.refs+r.nrefs], sc)
 	}
 	if r.query < 0 {
+		s.catchUpLocked() // room that came during the read found the session queued
 		return
 	}
 	res := &rd.results[r.query]

@@ -35,6 +35,7 @@ type memory struct {
 	looks   int // at heads
 	fail    bool
 	settled func(batch []*mailbox.Settle) // called with the settles of sessions; may be nil
+	during  func()                        // called while copies in flight are read; may be nil
 }
 
 var errStore = errors.New("store is away")
@@ -151,6 +152,9 @@ func (m *memory) Pending(_ context.Context, qs []mailbox.PendingQuery) ([]mailbo
 }
 
 func (m *memory) Items(_ context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error) {
+	if m.during != nil {
+		m.during()
+	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	out := make([]*mailbox.Item, len(refs))
@@ -309,6 +313,13 @@ func (w *wire) Write(_ frame.ServerKind, head, tail []byte) bool {
 		w.pieces = append(w.pieces, 1)
 	}
 	return true
+}
+
+// fill sets whether the connection takes no more.
+func (w *wire) fill(full bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.full = full
 }
 
 func (w *wire) Probe() {

@@ -139,3 +139,30 @@ func TestSessionsThatConnectTogetherDoNotCompareTogether(t *testing.T) {
 		}
 	})
 }
+
+// TestRoomThatComesDuringAReadIsUsed: a comparison that begins without room reads no further copies. Room that comes before it ends must not wait for
+// the next comparison.
+func TestRoomThatComesDuringAReadIsUsed(t *testing.T) {
+	for name, c := range map[string]struct {
+		window int
+		full   bool // the transport
+		room   func(c *wire)
+	}{
+		"in the window":    {window: 1, room: func(c *wire) { c.ack("n1") }},
+		"on the transport": {full: true, room: func(c *wire) { c.fill(false); c.s.Drained() }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(w *world) {
+				client := w.connect(frame.Hello{Recipient: "anna", Window: c.window, Heartbeat: time.Hour})
+				w.publish("anna", "n1")
+				w.expect(client, "welcome", "notification n1")
+				client.fill(c.full)
+				w.publish("anna", "n2")
+				w.expect(client)
+				w.mail.during = func() { c.room(client) }
+				w.hub.Reread("demo", "anna")
+				w.expect(client, "notification n2")
+			})
+		})
+	}
+}

@@ -158,9 +158,7 @@ func TestFullTransportIsCaughtUpWhenItDrains(t *testing.T) {
 		w.publish("anna", "n1")
 		w.publish("anna", "n2")
 		w.expect(c)
-		c.mu.Lock()
-		c.full = false
-		c.mu.Unlock()
+		c.fill(false)
 		c.s.Drained()
 		w.expect(c, "notification n1", "notification n2")
 		w.publish("anna", "n3")
