@@ -269,6 +269,14 @@ func (c *conn) Pause() {
 
 // Resume implements session.Transport. Before the client's next packet, its session becomes what it was.
 func (c *conn) Resume() {
+	if c.has(welcomed) && !c.has(ended) && c.mayHaveFilters() {
+		c.gate.cfg.Filters.Refresh(c.resume)
+		return
+	}
+	c.resume()
+}
+
+func (c *conn) resume() {
 	if c.has(welcomed) && !c.has(ended) {
 		c.restore()
 	}

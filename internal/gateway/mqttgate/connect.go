@@ -296,7 +296,7 @@ func (c *conn) refuse(reason wire.Reason, why string, user []byte) {
 		c.hangUp(errBroken)
 		return
 	}
-	c.write(wire.AppendConnack(nil, c.version(), false, reason, c.explain(why, user)), nil)
+	c.write(wire.AppendConnack(nil, c.version(), false, reason, c.parting(reason, why, user)), nil)
 	c.hangUp(errBroken)
 }
 
@@ -306,7 +306,7 @@ func (c *conn) end(reason wire.Reason, why string, user []byte) {
 		return
 	}
 	if c.has(five) {
-		c.write(wire.AppendDisconnect(nil, wire.V5, reason, c.explain(why, user)), nil)
+		c.write(wire.AppendDisconnect(nil, wire.V5, reason, c.parting(reason, why, user)), nil)
 	}
 	c.hangUp(errGoodbye)
 }
@@ -321,6 +321,15 @@ func (c *conn) explain(why string, user []byte) []byte {
 		props = wire.AppendText(props, wire.ReasonString, clip(why))
 	}
 	return append(props, user...)
+}
+
+// parting makes the properties of a goodbye: explain's, and where else the client can go.
+func (c *conn) parting(reason wire.Reason, why string, user []byte) []byte {
+	props := c.explain(why, user)
+	if to := c.gate.cfg.Elsewhere; to != "" && reason == wire.UseAnotherServer && c.has(five) {
+		props = wire.AppendText(props, wire.ServerReference, to)
+	}
+	return props
 }
 
 // clip shortens a reason to what the smallest clients take.
@@ -381,7 +390,7 @@ var reasons = map[string]wire.Reason{
 // reasonOf returns the code of a goodbye. A node that leaves others behind sends its clients to them.
 func (g *Gateway) reasonOf(bye frame.Goodbye) wire.Reason {
 	if bye.Reason == frame.Shutdown {
-		if g.cfg.Several {
+		if g.cfg.Several || g.cfg.Elsewhere != "" {
 			return wire.UseAnotherServer
 		}
 		return wire.ShuttingDown

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"strconv"
 	"strings"
 	"time"
 
@@ -104,6 +105,7 @@ type note struct {
 	id      []byte
 	// Of a message of a topic:
 	topic, contentType string
+	matched            int64  // the revision of the filters that it matched; 0: unknown
 	properties         []byte // that travel with it, encoded
 	payload            []byte
 
@@ -131,7 +133,23 @@ func keptTail(n *notification.Notification) []byte {
 	dst = appendBool(appendBool(dst, false), false)
 	dst = binary.AppendUvarint(dst, uint64(n.ExpiresAt.UnixMilli())) //nolint:gosec // after 1970
 	dst = appendString(appendString(appendString(dst, n.ID), c.Title), contentType)
+	dst = binary.AppendUvarint(dst, uint64(matchedOf(c.ContentType))) //nolint:gosec // not negative
 	return append(appendString(dst, properties), c.Data...)
+}
+
+// matched is the parameter of a content type that says at which revision of the filters a message was matched.
+const matched = "; matched="
+
+func matchedAt(rev int64) string { return anyBytes + matched + strconv.FormatInt(rev, 10) }
+
+// matchedOf returns that revision; 0: the content type does not say it.
+func matchedOf(contentType string) int64 {
+	_, text, _ := strings.Cut(contentType, matched)
+	rev, err := strconv.ParseInt(text, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return max(rev, 0)
 }
 
 // keptBody is the body of a notification that holds a message of a topic: its content type and, on a second line, the properties that travel
@@ -161,7 +179,9 @@ func readNote(one, all parts) (n note) {
 		n.members = all.b
 		return n
 	}
-	n.contentType, n.properties, n.payload = all.text(), all.bytes(), all.b
+	n.contentType = all.text()
+	n.matched = int64(all.number()) //nolint:gosec // was written from one
+	n.properties, n.payload = all.bytes(), all.b
 	return n
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/tls"
 	"net"
+	"strconv"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/engine/reactor"
@@ -14,7 +16,18 @@ import (
 
 // settings are those of MQTT beside the address of its listener.
 type settings struct {
-	QoS2 bool `key:"mqtt_qos2" default:"false" group:"Listeners" help:"let clients of MQTT 5 publish at QoS 2, as those of 3.1.1 may in any case"`
+	Elsewhere string `key:"mqtt_server_reference" default:"" group:"Listeners" help:"host:port of other nodes or of the balancer, with a space between several; MQTT 5 clients are told to go there when this node drains or stops"`
+	QoS2      bool   `key:"mqtt_qos2" default:"false" group:"Listeners" help:"let clients of MQTT 5 publish at QoS 2, as those of 3.1.1 may in any case"`
+}
+
+// Validate implements config.Validator.
+func (s *settings) Validate(bad func(key, value, format string, args ...any)) {
+	for _, addr := range strings.Fields(s.Elsewhere) {
+		host, port, err := net.SplitHostPort(addr)
+		if n, wrong := strconv.ParseUint(port, 10, 16); err != nil || wrong != nil || n == 0 || host == "" {
+			bad("mqtt_server_reference", addr, "is not HOST:PORT, like mqtt.example.org:1883")
+		}
+	}
 }
 
 // closing limits how long the gateway's last publishes may take when the server stops.
@@ -33,7 +46,7 @@ func Module() module.Module {
 		h.EraseApp(kept.EraseApp)
 		g := New(Config{
 			Hub: h.Hub, Reactor: h.Reactor, Access: h.Access, Publisher: h.Publisher, Objects: h.Objects, Topics: h.Topics, Requests: h.Requests, ReadDraft: h.ReadDraft,
-			PublishLimit: h.Publishes.Take, Now: h.Now, Version: h.Version, QoS2: s.QoS2, Filters: kept, Several: h.Own != nil, Log: h.Log,
+			PublishLimit: h.Publishes.Take, Now: h.Now, Version: h.Version, QoS2: s.QoS2, Elsewhere: s.Elsewhere, Filters: kept, Several: h.Own != nil, Log: h.Log,
 		})
 		h.Close("MQTT", closing, g.Close)
 		h.EraseRecipient(g.eraseRecipient)

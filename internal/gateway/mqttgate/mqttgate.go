@@ -21,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/pubsub"
 	"godwit.dev/godwit/internal/messaging/request"
 	"godwit.dev/godwit/internal/notify/delivery"
+	"godwit.dev/godwit/internal/notify/frame"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/notify/session"
 	"godwit.dev/godwit/internal/objects/object"
@@ -81,7 +82,8 @@ type Config struct {
 	Filters      *filterdb.Store  // of topics that devices follow while they are away; nil: none outlasts its connection
 	QoS2         bool             // clients of MQTT 5 may publish at QoS 2, as those of 3.1.1 may in any case
 	Version      string
-	Several      bool // there are other nodes, to which clients of this one can go
+	Several      bool   // there are other nodes, to which clients of this one can go
+	Elsewhere    string // addresses where they can go, as a server reference of MQTT 5; empty: they know
 	Log          *slog.Logger
 }
 
@@ -116,6 +118,12 @@ func New(cfg Config) *Gateway {
 	g.heads.New = func() any { b := make([]byte, 0, 256); return &b }
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	g.running.Go(g.keepSwept)
+	cfg.Hub.AlsoDisconnect(func(app, recipient, reason string) int {
+		if reason != frame.Erased {
+			return 0
+		}
+		return g.kept.erase(app, recipient)
+	})
 	return g
 }
 

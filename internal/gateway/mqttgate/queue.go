@@ -29,6 +29,7 @@ type queue struct {
 	c       *conn
 	sess    *session.Session
 	of      filterdb.Device
+	ended   int64 // revision with which the device's former session ended
 	filters []string
 }
 
@@ -45,6 +46,12 @@ func (q *queue) Write(k frame.ServerKind, head, tail []byte) bool {
 	n := readNote(unpack(head, tail))
 	if q.c.has(ended) {
 		return false
+	}
+	if n.matched > 0 && n.matched < q.ended {
+		q.c.mu.Lock()
+		defer q.c.mu.Unlock()
+		q.c.settleLater(flying{id: string(n.id), kept: true}) // its publish was under way when the former session ended
+		return true
 	}
 	return q.c.deliverKept(&n)
 }
@@ -132,7 +139,7 @@ func (c *conn) drainedQueue() {
 	if !c.has(queued) {
 		return
 	}
-	if q := c.queueOf(); q != nil && q.sess != nil {
+	if q := c.queueOf(); q != nil {
 		q.sess.Drained()
 	}
 }
@@ -162,18 +169,12 @@ func (c *conn) keep(filters []string, done func(error)) {
 	c.mu.Lock()
 	of, until := c.device(), c.until()
 	c.mu.Unlock()
-	left := len(filters)
-	for _, f := range filters {
-		c.gate.cfg.Filters.Keep(of, f, until, func(err error) {
-			if err == nil {
-				c.openQueue(of, f)
-			}
-			if left--; left == 0 || err != nil {
-				left = -1
-				done(err)
-			}
-		})
-	}
+	c.gate.cfg.Filters.Keep(of, filters, until, func(err error) {
+		if err == nil {
+			c.openQueue(of, filters...)
+		}
+		done(err)
+	})
 }
 
 // keepThen stores filters of a SUBSCRIBE packet, whose answer waits for that.
@@ -227,7 +228,8 @@ func (c *conn) openQueue(of filterdb.Device, filters ...string) {
 	q := c.more.queue
 	fresh := q == nil
 	if fresh {
-		q = &queue{c: c, of: of}
+		q = &queue{c: c, of: of, ended: c.gate.cfg.Filters.Ended(of)}
+		q.sess = c.gate.cfg.Hub.Second(q)
 		c.more.queue = q
 		c.set(queued)
 	}
@@ -242,10 +244,23 @@ func (c *conn) openQueue(of filterdb.Device, filters ...string) {
 		return
 	}
 	who := access.Client{App: of.App, Recipient: of.Mailbox(), Device: of.Name}
-	q.sess = c.gate.cfg.Hub.Join(q, who, &frame.Hello{Quiet: true, Window: window, Heartbeat: maxSilence})
+	q.sess.Join(who, &frame.Hello{Quiet: true, Window: window, Heartbeat: maxSilence})
 	if c.has(ended) {
 		q.sess.Closed()
 	}
+}
+
+// mayHaveFilters reports whether another node may have stored filters of the client's device that this one has not read yet.
+func (c *conn) mayHaveFilters() bool {
+	g := c.gate
+	if g.cfg.Filters == nil || !g.cfg.Several {
+		return false
+	}
+	c.mu.Lock()
+	opening := c.more != nil && c.more.opening && c.more.of.Name != ""
+	c.mu.Unlock()
+	app, err := g.cfg.Access.App(c.sess.App())
+	return opening && err == nil && len(app.MQTTKeep) > 0
 }
 
 // restoreQueue begins the queue of a client that is back, whose filters are stored. A clean start ends them.
@@ -312,9 +327,7 @@ func (g *Gateway) leaveQueue(q *queue, expiry uint32, replaced bool) {
 	if q == nil {
 		return
 	}
-	if q.sess != nil {
-		q.sess.Closed()
-	}
+	q.sess.Closed()
 	if replaced { // the new connection has the device's filters
 		return
 	}
@@ -332,7 +345,7 @@ func (g *Gateway) keptFor(app string, j *job) (drafts []*notification.Draft) {
 		names, err := g.cfg.Hub.Online(g.ctx, app, box)
 		return err == nil && len(names) > 0
 	}
-	boxes := g.cfg.Filters.Match(app, m.Topic, here)
+	boxes, rev := g.cfg.Filters.Match(app, m.Topic, here)
 	for part := range slices.Chunk(boxes, notification.MaxRecipients) {
 		ttl := notification.MaxTTL
 		if j.expiry > 0 {
@@ -340,7 +353,7 @@ func (g *Gateway) keptFor(app string, j *job) (drafts []*notification.Draft) {
 		}
 		drafts = append(drafts, &notification.Draft{
 			To: part, TTL: ttl,
-			Content: notification.Content{Category: keptCategory, Title: fromTopic(m.Topic), Body: keptBody(m.ContentType, j.forward), Data: m.Data, ContentType: anyBytes},
+			Content: notification.Content{Category: keptCategory, Title: fromTopic(m.Topic), Body: keptBody(m.ContentType, j.forward), Data: m.Data, ContentType: matchedAt(rev)},
 		})
 	}
 	return drafts
@@ -364,15 +377,12 @@ func (l *lane) keepFor(ctx context.Context, batch []job) {
 	}
 }
 
-// eraseRecipient deletes what is kept for the devices of an erased recipient. Sessions that another node keeps in its memory last until their time
-// is over; they have names of topics and no message.
+// eraseRecipient deletes what waits for the devices of an erased recipient, with their filters.
 func (g *Gateway) eraseRecipient(ctx context.Context, app, recipient string) (int, error) {
-	n := g.kept.erase(app, recipient)
 	if g.cfg.Filters == nil {
-		return n, nil
+		return 0, nil
 	}
-	devices, err := g.cfg.Filters.EraseRecipient(ctx, app, recipient)
-	return max(n, devices), err //nolint:wrapcheck // says what it erased
+	return g.cfg.Filters.EraseRecipient(ctx, app, recipient) //nolint:wrapcheck // says what it erased
 }
 
 // extendKept has the filters of connected devices last.

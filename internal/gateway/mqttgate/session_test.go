@@ -340,6 +340,22 @@ func TestNodeThatLeavesOthersSendsItsClientsThere(t *testing.T) {
 	p.ended(wire.UseAnotherServer)
 }
 
+// TestClientsAreToldWhereToGo: whether they want reason strings or not.
+func TestClientsAreToldWhereToGo(t *testing.T) {
+	const there = "mqtt.example.org:1883"
+	s := startWith(t, func(c *mqttgate.Config) { c.Elsewhere = there })
+	old := connect(t, s, hi(wire.V311, "ben", ""))
+	all := []*peer{connect(t, s, hi(wire.V5, "ann", "")), connect(t, s, hi(wire.V5, "ann", ""), wire.AppendNumber(nil, wire.RequestProblem, 0)...)}
+	s.Stop(t)
+	for _, p := range all {
+		var d wire.Disconnect
+		if err := d.Decode(p.v, p.want(wire.DISCONNECT)); err != nil || d.Reason != wire.UseAnotherServer || string(d.Properties.Text(wire.ServerReference)) != there {
+			t.Errorf("DISCONNECT: %#x to %q, %v", byte(d.Reason), d.Properties.Text(wire.ServerReference), err)
+		}
+	}
+	old.ended(wire.Success)
+}
+
 func TestDisconnectedByAnAdministrator(t *testing.T) {
 	s := start(t)
 	p := connect(t, s, hi(wire.V5, "ann", ""))

@@ -103,8 +103,9 @@ type Hub struct {
 	handlers     [frame.KindPing + 1]handler // by kind of frame; the last kind is the highest
 
 	peers   Peers
-	several bool       // there may be other nodes
-	beside  func() int // counts further sessions that do not belong to this hub; nil: there are none
+	several bool                                      // there may be other nodes
+	beside  func() int                                // counts further sessions that do not belong to this hub; nil: there are none
+	away    []func(app, recipient, reason string) int // end what gateways keep of clients that are away
 
 	wheel   *timerwheel.Wheel[*Session]
 	timers  sync.WaitGroup

@@ -46,7 +46,17 @@ func (h *Hub) Disconnect(_ context.Context, app, recipient, reason string) (n in
 	for _, s := range sessions {
 		s.Goodbye(frame.Goodbye{Reason: reason})
 	}
-	return len(sessions), false, nil
+	n = len(sessions)
+	for _, end := range h.away {
+		n += end(app, recipient, reason)
+	}
+	return n, false, nil
+}
+
+// AlsoDisconnect makes Disconnect call end, on each node, for what a gateway keeps of clients that are away. end returns how many of these it ended. It
+// must be called before the first session.
+func (h *Hub) AlsoDisconnect(end func(app, recipient, reason string) int) {
+	h.away = append(h.away, end)
 }
 
 // Newest returns the newest live session of a recipient that does not only observe; with a device, only that device's sessions count. Nil:

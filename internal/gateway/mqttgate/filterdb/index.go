@@ -12,9 +12,13 @@ type index struct {
 	parse   func(filter string) (queue string, patterns []string)
 	tree    topic.Tree[*entry]
 	devices map[Device]*kept
+	ended   map[Device]ending
 	filters int
 	turn    int // of shared filters, so that members take turns
 }
+
+// ending is when a device's last session ended: a revision, and the time in milliseconds.
+type ending struct{ rev, at int64 }
 
 // kept is what an index has of a device.
 type kept struct {
@@ -31,16 +35,22 @@ type entry struct {
 }
 
 func newIndex(parse func(string) (string, []string)) *index {
-	return &index{parse: parse, devices: make(map[Device]*kept)}
+	return &index{parse: parse, devices: make(map[Device]*kept), ended: make(map[Device]ending)}
 }
 
 func (k *kept) find(filter string) int {
 	return slices.IndexFunc(k.entries, func(e *entry) bool { return e.filter == filter })
 }
 
-func (x *index) has(d Device, filter string) bool {
+// lacks returns how many of some filters of a device are new.
+func (x *index) lacks(d Device, filters []string) (n int) {
 	k := x.devices[d]
-	return k != nil && k.find(filter) >= 0
+	for _, f := range filters {
+		if k == nil || k.find(f) < 0 {
+			n++
+		}
+	}
+	return n
 }
 
 func (x *index) add(d Device, filter string, until time.Time) {
@@ -84,21 +94,32 @@ func (x *index) remove(d Device, filter string) {
 	}
 }
 
-// change makes a change that was stored.
+// change makes a change.
 func (x *index) change(c *change) {
 	k := x.devices[c.of]
 	switch {
-	case !c.gone && !c.only:
+	case c.what == keep:
 		x.add(c.of, c.filter, c.until)
 	case k == nil:
-	case c.only:
+	case c.what == extend:
 		k.until = c.until
-	case c.filter != "":
+	case c.what == drop:
 		x.remove(c.of, c.filter)
-	default:
+	case c.what == forget:
 		for len(k.entries) > 0 {
 			x.remove(c.of, k.entries[0].filter)
 		}
+	}
+}
+
+// stored makes a change that was stored with a revision.
+func (x *index) stored(c *change, rev int64, now time.Time) {
+	x.change(c)
+	switch {
+	case c.what == forget:
+		x.ended[c.of] = ending{rev: rev, at: now.UnixMilli()}
+	case c.what == unmark && x.ended[c.of].rev == c.rev:
+		delete(x.ended, c.of)
 	}
 }
 
@@ -142,15 +163,6 @@ func (x *index) filtersOf(d Device, now time.Time) (list []string) {
 	}
 	for _, e := range k.entries {
 		list = append(list, e.filter)
-	}
-	return list
-}
-
-func (x *index) over(list []Device, now time.Time) []Device {
-	for d, k := range x.devices {
-		if !k.until.After(now) {
-			list = append(list, d)
-		}
 	}
 	return list
 }

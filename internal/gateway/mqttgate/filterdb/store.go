@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"math"
 	"sync"
 	"time"
 
@@ -31,8 +32,11 @@ func Migrations() (sqlite, postgres fs.FS) {
 // Limits.
 const (
 	maxFilters = 100_000         // of an app
-	maxQueued  = 10_000          // changes that wait for the disk
+	maxQueued  = 10_000          // new filters that wait for the disk
 	patience   = 5 * time.Second // for the store at a publish
+	endedLasts = time.Hour       // how long the end of a session is known; a publish takes seconds
+	retryFirst = 100 * time.Millisecond
+	retryMost  = 5 * time.Second // between two tries to store what ends filters
 )
 
 // countChange counts a change in the revision, by which nodes notice those of others. There is no revision before the first change, so that
@@ -73,34 +77,30 @@ type Config struct {
 	Log   *slog.Logger
 }
 
-// Store keeps filters, with an index of them in memory. Changes are carried out in order, with one commit for all that wait.
+// Store keeps filters, with an index of them in memory. Changes of a device are carried out in order, with one commit for all that wait.
 type Store struct {
-	cfg     Config
-	mu      sync.Mutex
-	apps    map[string]*index
-	rev     int64
-	changes []change
-	running bool
-	workers sync.WaitGroup
-	ctx     context.Context //nolint:containedctx // ends with the store
-	stop    context.CancelFunc
-}
-
-// change is a change of a device's filters.
-type change struct {
-	of     Device
-	filter string // empty: of all
-	until  time.Time
-	gone   bool
-	only   bool // it changes the time alone
-	done   func(error)
+	cfg        Config
+	reading    sync.Mutex // held while the table is read or written, and the index made of it
+	mu         sync.Mutex
+	apps       map[string]*index
+	rev        int64   // up to which all changes are in the index
+	waiting    changes // for the disk
+	doing      changes // those of them that are being stored
+	running    bool
+	asking     []func() // wait for a reading
+	refreshing bool
+	workers    sync.WaitGroup
+	closing    chan struct{}
+	close      sync.Once
+	ctx        context.Context //nolint:containedctx // ends with the store
+	stop       context.CancelFunc
 }
 
 // Open reads the filters. Close must be called.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
-	s := &Store{cfg: cfg}
+	s := &Store{cfg: cfg, closing: make(chan struct{})}
 	s.ctx, s.stop = context.WithCancel(context.Background())
-	if err := s.load(ctx); err != nil {
+	if err := s.load(ctx, anew); err != nil {
 		s.stop()
 		return nil, err
 	}
@@ -109,21 +109,44 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 // Close carries out what waits, and ends the store.
 func (s *Store) Close() error {
+	s.close.Do(func() { close(s.closing) })
 	s.workers.Wait()
 	s.stop()
 	return nil
 }
 
-// load reads all filters.
-func (s *Store) load(ctx context.Context) error {
-	apps := make(map[string]*index)
-	var rev int64
-	err := s.cfg.DB.Read(ctx, "read the filters of MQTT devices", func(ctx context.Context, tx sqltx.Tx) error {
-		clear(apps)
-		if err := tx.Each(ctx, "SELECT n FROM revision", nil, func(r sqltx.Row) error { return r.Scan(&rev) }); err != nil {
+// anew is a revision that no index has.
+const anew = math.MaxInt64
+
+// load reads all filters, unless the index has all changes up to a revision already.
+func (s *Store) load(ctx context.Context, upTo int64) error {
+	s.reading.Lock()
+	defer s.reading.Unlock()
+	s.mu.Lock()
+	known := s.rev >= upTo
+	s.mu.Unlock()
+	if known {
+		return nil
+	}
+	apps, rev, err := s.read(ctx)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.apps, s.rev = apps, rev
+	s.endWaiting()
+	return nil
+}
+
+// read reads the table.
+func (s *Store) read(ctx context.Context) (apps map[string]*index, rev int64, err error) {
+	err = s.cfg.DB.Read(ctx, "read the filters of MQTT devices", func(ctx context.Context, tx sqltx.Tx) error {
+		apps = make(map[string]*index)
+		if err := tx.Each(ctx, "SELECT n FROM revision", nil, func(r sqltx.Row) error { return r.Scan(&rev) }); err != nil { // before the rows, which are then not older
 			return err
 		}
-		return tx.Each(ctx, "SELECT app, recipient, device, filter, until FROM filter ORDER BY app, recipient, device, filter", nil, func(r sqltx.Row) error {
+		err := tx.Each(ctx, "SELECT app, recipient, device, filter, until FROM filter ORDER BY app, recipient, device, filter", nil, func(r sqltx.Row) error {
 			var d Device
 			var filter string
 			var until int64
@@ -133,14 +156,20 @@ func (s *Store) load(ctx context.Context) error {
 			s.of(apps, d.App).add(d, filter, time.UnixMilli(until))
 			return nil
 		})
+		if err != nil {
+			return err
+		}
+		return tx.Each(ctx, "SELECT app, recipient, device, n, at FROM ended", nil, func(r sqltx.Row) error {
+			var d Device
+			var e ending
+			if err := r.Scan(&d.App, &d.Recipient, &d.Name, &e.rev, &e.at); err != nil {
+				return err
+			}
+			s.of(apps, d.App).ended[d] = e
+			return nil
+		})
 	})
-	if err != nil {
-		return err
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.apps, s.rev = apps, rev
-	return nil
+	return apps, rev, err
 }
 
 func (s *Store) of(apps map[string]*index, app string) *index {
@@ -148,126 +177,6 @@ func (s *Store) of(apps map[string]*index, app string) *index {
 		apps[app] = newIndex(s.cfg.Parse)
 	}
 	return apps[app]
-}
-
-// errFull reports that an app's devices have as many filters as they may have.
-var errFull = errors.New("the app's devices keep as many filters as they may")
-
-// Keep stores a filter of a device until a time, and calls done once that is on disk.
-func (s *Store) Keep(d Device, filter string, until time.Time, done func(error)) {
-	s.mu.Lock()
-	full := s.apps[d.App] != nil && s.apps[d.App].filters >= maxFilters && !s.apps[d.App].has(d, filter)
-	s.mu.Unlock()
-	if full {
-		done(errFull)
-		return
-	}
-	s.add(change{of: d, filter: filter, until: until, done: done})
-}
-
-// Drop ends a filter of a device. On this node nothing matches it from now on.
-func (s *Store) Drop(d Device, filter string) {
-	s.mu.Lock()
-	if x := s.apps[d.App]; x != nil {
-		x.remove(d, filter)
-	}
-	s.mu.Unlock()
-	s.add(change{of: d, filter: filter, gone: true})
-}
-
-// Forget ends all filters of a device, and erases what waits for it.
-func (s *Store) Forget(d Device) { s.add(change{of: d, gone: true}) }
-
-// Extend changes until when the filters of a device are kept.
-func (s *Store) Extend(d Device, until time.Time) { s.add(change{of: d, until: until, only: true}) }
-
-func (s *Store) add(c change) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.changes) >= maxQueued {
-		if c.done != nil {
-			go c.done(errFull)
-		}
-		return
-	}
-	s.changes = append(s.changes, c)
-	if !s.running {
-		s.running = true
-		s.workers.Go(s.work)
-	}
-}
-
-func (s *Store) work() {
-	for {
-		s.mu.Lock()
-		batch := s.changes
-		s.changes = nil
-		if len(batch) == 0 {
-			s.running = false
-			s.mu.Unlock()
-			return
-		}
-		s.mu.Unlock()
-		s.carryOut(batch)
-	}
-}
-
-// carryOut stores changes with one commit, then makes them in the index, and reports them.
-func (s *Store) carryOut(batch []change) {
-	ctx, cancel := context.WithTimeout(s.ctx, patience)
-	defer cancel()
-	for i := range batch {
-		if c := &batch[i]; c.gone && c.filter == "" { // before a new filter of the same device can collect anything
-			if err := s.cfg.Mailbox.Erase(ctx, c.of.App, c.of.Mailbox()); err != nil && !errors.Is(err, mailbox.ErrNotFound) {
-				s.cfg.Log.WarnContext(ctx, "what waits for an MQTT device could not be erased", "app", c.of.App, "recipient", c.of.Recipient, "error", err)
-			}
-		}
-	}
-	var rev int64
-	err := s.cfg.DB.Change(ctx, "store filters of MQTT devices", func(ctx context.Context, tx sqltx.Tx) error {
-		if _, err := tx.Exec(ctx, countChange); err != nil {
-			return err
-		}
-		for i := range batch {
-			if err := batch[i].store(ctx, tx); err != nil {
-				return err
-			}
-		}
-		return tx.Each(ctx, "SELECT n FROM revision", nil, func(r sqltx.Row) error { return r.Scan(&rev) })
-	})
-	if err == nil {
-		s.mu.Lock()
-		for i := range batch {
-			s.of(s.apps, batch[i].of.App).change(&batch[i])
-		}
-		if rev == s.rev+1 { // else another node has made changes that are read at the next publish
-			s.rev = rev
-		}
-		s.mu.Unlock()
-	} else {
-		s.cfg.Log.WarnContext(ctx, "filters of MQTT devices could not be stored", "changes", len(batch), "error", err)
-	}
-	for i := range batch {
-		if batch[i].done != nil {
-			batch[i].done(err)
-		}
-	}
-}
-
-func (c *change) store(ctx context.Context, tx sqltx.Tx) (err error) {
-	key := []any{c.of.App, c.of.Recipient, c.of.Name}
-	switch {
-	case c.only:
-		_, err = tx.Exec(ctx, "UPDATE filter SET until = $4 WHERE app = $1 AND recipient = $2 AND device = $3", append(key, c.until.UnixMilli())...)
-	case c.gone && c.filter == "":
-		_, err = tx.Exec(ctx, "DELETE FROM filter WHERE app = $1 AND recipient = $2 AND device = $3", key...)
-	case c.gone:
-		_, err = tx.Exec(ctx, "DELETE FROM filter WHERE app = $1 AND recipient = $2 AND device = $3 AND filter = $4", append(key, c.filter)...)
-	default:
-		_, err = tx.Exec(ctx, `INSERT INTO filter (app, recipient, device, filter, until) VALUES ($1, $2, $3, $4, $5)
-			ON CONFLICT (app, recipient, device, filter) DO UPDATE SET until = excluded.until`, append(key, c.filter, c.until.UnixMilli())...)
-	}
-	return err
 }
 
 // Fresh reads the filters again if another node has changed some. Publishes that follow match the filters that were stored before the call.
@@ -287,20 +196,66 @@ func (s *Store) Fresh(ctx context.Context) error {
 	if err != nil || same {
 		return err
 	}
-	return s.load(ctx)
+	return s.load(ctx, rev)
 }
 
-// Match returns the mailboxes of the devices that follow a topic. Of those that share a queue it chooses one, if possible one that is here.
-func (s *Store) Match(app, name string, here func(mailbox string) bool) []string {
+// Refresh calls done once the filters that were stored before the call are in the index. Calls share a reading.
+func (s *Store) Refresh(done func()) {
+	if !s.cfg.Several {
+		done()
+		return
+	}
 	s.mu.Lock()
-	x := s.apps[app]
+	defer s.mu.Unlock()
+	if s.asking = append(s.asking, done); !s.refreshing {
+		s.refreshing = true
+		s.workers.Go(s.refresh)
+	}
+}
+
+func (s *Store) refresh() {
+	for {
+		s.mu.Lock()
+		asking := s.asking
+		s.asking = nil
+		if len(asking) == 0 {
+			s.refreshing = false
+			s.mu.Unlock()
+			return
+		}
+		s.mu.Unlock()
+		if err := s.Fresh(s.ctx); err != nil {
+			s.cfg.Log.Warn("filters of MQTT devices could not be read for clients that connect", "clients", len(asking), "error", err)
+		}
+		for _, done := range asking {
+			done()
+		}
+	}
+}
+
+// Match returns the mailboxes of the devices that follow a topic. Of those that share a queue it chooses one, if possible one that is here. rev is the
+// revision of the filters: a message that was matched at one before Ended is for a former session of a device.
+func (s *Store) Match(app, name string, here func(mailbox string) bool) (boxes []string, rev int64) {
+	s.mu.Lock()
+	x, rev := s.apps[app], s.rev
 	if x == nil {
 		s.mu.Unlock()
-		return nil
+		return nil, rev
 	}
 	found, shared := x.match(name, s.cfg.Now())
 	s.mu.Unlock()
-	return choose(found, shared, here)
+	return choose(found, shared, here), rev
+}
+
+// Ended returns the revision with which the device's last session ended; 0: none has lately. What was matched before, and is stored after what waited
+// for that session was erased, is not for the present one.
+func (s *Store) Ended(d Device) (rev int64) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x := s.apps[d.App]; x != nil {
+		return x.ended[d].rev
+	}
+	return 0
 }
 
 // Filters returns the filters of a device.
@@ -313,17 +268,27 @@ func (s *Store) Filters(d Device) []string {
 	return nil
 }
 
-// Sweep forgets the devices whose time is over.
+// Sweep forgets the devices whose time is over, and the ends of sessions before which nothing can have been matched that is not stored.
 func (s *Store) Sweep() {
 	s.mu.Lock()
-	var over []Device
+	defer s.mu.Unlock()
+	var over []change
 	now := s.cfg.Now()
 	for _, x := range s.apps {
-		over = x.over(over, now)
+		for d, k := range x.devices {
+			if !k.until.After(now) {
+				over = append(over, change{of: d, what: forget})
+			}
+		}
+		for d, e := range x.ended {
+			if now.Sub(time.UnixMilli(e.at)) > endedLasts {
+				over = append(over, change{of: d, what: unmark, rev: e.rev})
+			}
+		}
 	}
-	s.mu.Unlock()
-	for _, d := range over {
-		s.Forget(d)
+	for _, c := range over {
+		s.end(&c)
+		s.add(c)
 	}
 }
 
@@ -348,11 +313,14 @@ func (s *Store) EraseRecipient(ctx context.Context, app, recipient string) (int,
 		if _, err := tx.Exec(ctx, countChange); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, "DELETE FROM ended WHERE app = $1 AND recipient = $2", app, recipient); err != nil {
+			return err
+		}
 		_, err := tx.Exec(ctx, "DELETE FROM filter WHERE app = $1 AND recipient = $2", app, recipient)
 		return err
 	})
 	if err == nil {
-		err = s.load(ctx) // before the mailboxes are erased, so that nothing matches any more
+		err = s.load(ctx, anew) // before the mailboxes are erased, so that nothing matches any more
 	}
 	for _, d := range devices {
 		if gone := s.cfg.Mailbox.Erase(ctx, app, d.Mailbox()); gone != nil && !errors.Is(gone, mailbox.ErrNotFound) {
@@ -368,11 +336,14 @@ func (s *Store) EraseApp(ctx context.Context, app string) error {
 		if _, err := tx.Exec(ctx, countChange); err != nil {
 			return err
 		}
+		if _, err := tx.Exec(ctx, "DELETE FROM ended WHERE app = $1", app); err != nil {
+			return err
+		}
 		_, err := tx.Exec(ctx, "DELETE FROM filter WHERE app = $1", app)
 		return err
 	})
 	if err != nil {
 		return err
 	}
-	return s.load(ctx)
+	return s.load(ctx, anew)
 }

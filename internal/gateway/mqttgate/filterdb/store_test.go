@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
+	"godwit.dev/godwit/internal/store/sqltx"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -33,13 +34,23 @@ func parse(filter string) (queue string, patterns []string) {
 type erased struct {
 	mu   sync.Mutex
 	list []string
+	err  error // the next ones fail
 }
 
 func (e *erased) Erase(_ context.Context, _, recipient string) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if e.err != nil {
+		return e.err
+	}
 	e.list = append(e.list, recipient)
 	return mailbox.ErrNotFound // as for a device for which nothing has waited yet
+}
+
+func (e *erased) fails(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.err = err
 }
 
 func (e *erased) all() []string {
@@ -54,9 +65,57 @@ type node struct {
 	t       *testing.T
 	stores  *store.Stores
 	erased  erased
+	fault   fault
 	several bool
 	mu      sync.Mutex
 	at      time.Time
+}
+
+// fault is a database that fails or waits as the test says.
+type fault struct {
+	filterdb.Database
+	mu    sync.Mutex
+	err   error
+	begun chan struct{} // gets one for each change that waits
+	wait  chan struct{} // changes wait until it is closed; nil: none does
+}
+
+func (f *fault) of(db filterdb.Database) *fault {
+	f.Database = db
+	return f
+}
+
+func (f *fault) fails(err error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.err = err
+}
+
+// holds makes changes wait from now on. begun tells when the first does.
+func (f *fault) holds() (begun <-chan struct{}, release func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.begun, f.wait = make(chan struct{}, 100), make(chan struct{})
+	return f.begun, func() {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		close(f.wait)
+		f.wait = nil
+	}
+}
+
+func (f *fault) Change(ctx context.Context, op string, do func(context.Context, sqltx.Tx) error) error {
+	f.mu.Lock()
+	err, wait := f.err, f.wait
+	f.mu.Unlock()
+	if wait != nil {
+		f.begun <- struct{}{}
+		<-wait
+	}
+	if err != nil {
+		return err
+	}
+	return f.Database.Change(ctx, op, do)
 }
 
 func (n *node) now() time.Time {
@@ -99,7 +158,7 @@ func (n *node) open() {
 	n.t.Helper()
 	var err error
 	n.Store, err = filterdb.Open(n.t.Context(), filterdb.Config{
-		DB: n.stores.Database("mqtt"), Mailbox: &n.erased, Parse: parse, Now: n.now, Several: n.several, Log: slog.New(slog.DiscardHandler),
+		DB: n.fault.of(n.stores.Database("mqtt")), Mailbox: &n.erased, Parse: parse, Now: n.now, Several: n.several, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		n.t.Fatal(err)
@@ -116,7 +175,7 @@ func (n *node) again() {
 func (n *node) keep(d filterdb.Device, filter string, lasts time.Duration) {
 	n.t.Helper()
 	done := make(chan error, 1)
-	n.Keep(d, filter, n.now().Add(lasts), func(err error) { done <- err })
+	n.Keep(d, []string{filter}, n.now().Add(lasts), func(err error) { done <- err })
 	if err := <-done; err != nil {
 		n.t.Fatal(err)
 	}
@@ -125,7 +184,14 @@ func (n *node) keep(d filterdb.Device, filter string, lasts time.Duration) {
 // settle returns once what was asked before is stored.
 func (n *node) settle() {
 	n.t.Helper()
-	n.keep(filterdb.Device{App: "other", Recipient: "r", Name: "d"}, "x", time.Hour)
+	done := make(chan error)
+	for {
+		n.Keep(filterdb.Device{App: "other", Recipient: "r", Name: "d"}, []string{"x"}, n.now().Add(time.Hour), func(err error) { go func() { done <- err }() })
+		if err := <-done; err == nil {
+			return
+		}
+		time.Sleep(time.Millisecond) // too much waits
+	}
 }
 
 // want checks to which devices a message goes.
@@ -136,7 +202,7 @@ func (n *node) want(topic string, devices ...filterdb.Device) {
 		want = append(want, d.Mailbox())
 	}
 	slices.Sort(want)
-	got := n.Match("demo", topic, func(string) bool { return false })
+	got, _ := n.Match("demo", topic, func(string) bool { return false })
 	if !slices.Equal(got, want) {
 		n.t.Errorf("%s goes to %v, want %v", topic, got, want)
 	}
@@ -157,7 +223,7 @@ func TestFiltersAreThereAfterARestart(t *testing.T) {
 		n.want("jobs.clean", a)
 		n.want("news.oslo", a)
 		n.want("news.oslo.today")
-		if got := n.Match("another", "jobs.paint", nil); len(got) > 0 {
+		if got, _ := n.Match("another", "jobs.paint", nil); len(got) > 0 {
 			t.Errorf("a message of another app goes to %v", got)
 		}
 		n.again()
@@ -262,7 +328,8 @@ func TestMembersOfAQueueTakeTurns(t *testing.T) {
 	n.keep(alone, "jobs.>", time.Hour)
 	times := make(map[string]int)
 	for range 10 {
-		for _, box := range n.Match("demo", "jobs.1", func(string) bool { return false }) {
+		boxes, _ := n.Match("demo", "jobs.1", func(string) bool { return false })
+		for _, box := range boxes {
 			times[box]++
 		}
 	}
@@ -270,13 +337,13 @@ func TestMembersOfAQueueTakeTurns(t *testing.T) {
 		t.Errorf("of ten messages the devices got %v", times)
 	}
 	for range 4 { // the one that is here, whoever's turn it is
-		got := n.Match("demo", "jobs.1", func(box string) bool { return box == b.Mailbox() })
+		got, _ := n.Match("demo", "jobs.1", func(box string) bool { return box == b.Mailbox() })
 		if slices.Contains(got, a.Mailbox()) || !slices.Contains(got, b.Mailbox()) || len(got) != 2 {
 			t.Errorf("a message goes to %v", got)
 		}
 	}
 	n.keep(a, "jobs.1", time.Hour) // twice the same message is once
-	got := n.Match("demo", "jobs.1", func(box string) bool { return box == a.Mailbox() })
+	got, _ := n.Match("demo", "jobs.1", func(box string) bool { return box == a.Mailbox() })
 	if slices.Sort(got); len(got) != 2 || len(slices.Compact(got)) != 2 {
 		t.Errorf("a message goes to %v", got)
 	}
@@ -328,7 +395,7 @@ func TestFilterThatCannotBeStoredIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	n.Keep(device("b"), "jobs.>", n.now().Add(time.Hour), func(err error) { done <- err })
+	n.Keep(device("b"), []string{"jobs.>"}, n.now().Add(time.Hour), func(err error) { done <- err })
 	if err := <-done; err == nil || errors.Is(err, context.Canceled) {
 		t.Errorf("a filter that is not on disk is granted: %v", err)
 	}
