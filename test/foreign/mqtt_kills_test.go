@@ -1,12 +1,15 @@
 package foreign
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -17,52 +20,69 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// TestMQTTTopicsSurviveKills: the server is killed in the middle of publishes, with some of them stored, some answered, and some neither. Every
-// message whose publisher was answered comes to each device that follows its topic, in order, and to one member of each queue.
-func TestMQTTTopicsSurviveKills(t *testing.T) {
+// TestMQTTPublishesSurviveKills: the server is killed in the middle of publishes, with some of them stored, some answered, and some neither. Every
+// message whose publisher was answered comes to each device that follows its topic, in order, and to one member of each queue; every notification
+// to the recipient, in order.
+func TestMQTTPublishesSurviveKills(t *testing.T) {
 	blackbox.Long(t)
-	t.Run("SQLite", func(t *testing.T) { topicsSurvive(t, thorough.Rounds(3, 20)) })
-	t.Run("PostgreSQL", func(t *testing.T) { topicsSurvive(t, thorough.Rounds(1, 5), "--postgres", pgtest.Database(t)) })
+	t.Run("SQLite", func(t *testing.T) { publishesSurvive(t, thorough.Rounds(3, 20)) })
+	t.Run("PostgreSQL", func(t *testing.T) { publishesSurvive(t, thorough.Rounds(1, 20), "--postgres", pgtest.Database(t)) })
 }
 
 // between is how many messages are answered between two kills. With those that come twice they are fewer than the mailbox of a device holds.
 const between = 30
 
-func topicsSurvive(t *testing.T, kills int, store ...string) {
+func publishesSurvive(t *testing.T, kills int, store ...string) {
 	t.Helper()
 	server := keeping(t, store, "jobs.>")
-	follow := map[string]*follower{"here": {filter: "jobs/+"}, "away": {filter: "jobs/+"}, "member here": {filter: "$share/q/jobs/+"}, "member away": {filter: "$share/q/jobs/+"}}
+	follow := map[string]*follower{
+		"here": {filter: "jobs/+"}, "away": {filter: "jobs/+"}, "member here": {filter: "$share/q/jobs/+"}, "member away": {filter: "$share/q/jobs/+"},
+		"inbox here": {filter: "inbox", of: "driver"},
+	}
 	for name, f := range follow {
 		f.begin(t, server, name)
 	}
-	p := &pipeline{t: t, addr: mqttAddress(t, server)}
-	p.connect()
+	jobs := &pipeline{t: t, addr: mqttAddress(t, server), topic: "jobs/x", payload: strconv.Itoa}
+	notes := &pipeline{t: t, addr: jobs.addr, topic: "to/driver", payload: func(n int) string { return fmt.Sprintf(`{"id":"n%d","title":"%d"}`, n, n) }}
+	both := []*pipeline{jobs, notes}
+	for _, p := range both {
+		p.connect()
+	}
 	for i := range kills {
-		p.publish(i*between + rand.N(between))
-		p.fill()
+		for _, p := range both {
+			p.publish(i*between + rand.N(between))
+		}
+		for _, p := range both {
+			p.fill()
+		}
 		killed := time.After(rand.N(3 * time.Millisecond)) // before, in the middle of or after the commit of what is under way
 		<-killed
 		server.Kill()
-		p.drain()
+		for _, p := range both {
+			p.drain()
+		}
 		if err := server.Launch(); err != nil {
 			t.Fatal(err)
 		}
-		p.connect()
+		for _, p := range both {
+			p.connect()
+		}
 	}
-	p.publish(kills * between)
-	p.drainAll()
-	t.Logf("%d messages were answered, %d of them sent twice or more", p.answered, p.repeated)
+	for _, p := range both {
+		p.publish(kills * between)
+		p.drainAll()
+		t.Logf("%s: %d messages were answered, %d of them sent twice or more", p.topic, p.answered, p.repeated)
+	}
 	for _, name := range []string{"away", "member away"} {
 		follow[name].start(t)
 	}
 	blackbox.Eventually(t, "all have what was answered", func() error {
-		return errors.Join(follow["here"].lacks(p.answered), follow["away"].lacks(p.answered), lackBoth(p.answered, follow["member here"], follow["member away"]))
+		return errors.Join(follow["here"].lacks(jobs.answered), follow["away"].lacks(jobs.answered),
+			lackBoth(jobs.answered, follow["member here"], follow["member away"]), follow["inbox here"].lacks(notes.answered))
 	})
-	for name, f := range follow {
-		if name == "here" || name == "away" {
-			if err := f.ordered(); err != nil {
-				t.Errorf("%s: %v", name, err)
-			}
+	for _, name := range []string{"here", "away", "inbox here"} {
+		if err := follow[name].ordered(); err != nil {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
@@ -70,7 +90,8 @@ func topicsSurvive(t *testing.T, kills int, store ...string) {
 // pipeline publishes numbers, with many of them unanswered at a time.
 type pipeline struct {
 	t                        *testing.T
-	addr                     string
+	addr, topic              string
+	payload                  func(n int) string
 	nc                       net.Conn
 	in                       []byte
 	sent, answered, repeated int // the next number to send; the first one without an answer
@@ -88,7 +109,7 @@ func (p *pipeline) connect() {
 	p.nc, p.in = nc, nil
 	p.repeated += p.sent - p.answered
 	p.sent = p.answered // what was not answered is sent again
-	p.write(wire.AppendConnect(nil, &wire.Connect{Version: wire.V5, Clean: true, KeepAlive: 60, ClientID: []byte("publisher"), HasUser: true, User: []byte("demo/publisher")}, nil, nil))
+	p.write(wire.AppendConnect(nil, &wire.Connect{Version: wire.V5, Clean: true, KeepAlive: 60, ClientID: []byte(deviceName(p.topic)), HasUser: true, User: []byte("demo/publisher")}, nil, nil))
 	packet, err := p.next()
 	var ack wire.Connack
 	if err == nil {
@@ -128,8 +149,8 @@ func (p *pipeline) fill() {
 	p.t.Helper()
 	var b []byte
 	for ; p.sent < p.answered+unanswered; p.sent++ {
-		payload := strconv.Itoa(p.sent)
-		h := wire.Head{QoS: 1, ID: uint16(p.sent%65535 + 1), Topic: "jobs/x"}
+		payload := p.payload(p.sent)
+		h := wire.Head{QoS: 1, ID: uint16(p.sent%65535 + 1), Topic: p.topic}
 		b = append(wire.AppendPublish(b, wire.V5, &h, len(payload)), payload...)
 	}
 	p.write(b)
@@ -178,9 +199,13 @@ func (p *pipeline) drainAll() {
 	}
 }
 
-// follower is a device that follows a topic: paho.golang, which connects again whenever its connection is lost.
+// deviceName is the client id of the publisher to a topic.
+func deviceName(topic string) string { return "publisher-" + strings.ReplaceAll(topic, "/", "-") }
+
+// follower is a device that follows a topic or its mailbox: paho.golang, which connects again whenever its connection is lost.
 type follower struct {
 	filter string
+	of     string // recipient; empty: unit
 	me     command
 	device *goDevice
 	mu     sync.Mutex
@@ -192,12 +217,12 @@ func (f *follower) begin(t *testing.T, server *blackbox.Server, name string) {
 	t.Helper()
 	h := newDevice(t, server)
 	f.device, _ = h.device.(*goDevice)
-	f.me = command{Do: "connect", ID: name, User: "demo/unit"}
+	f.me = command{Do: "connect", ID: name, User: "demo/" + cmp.Or(f.of, "unit")}
 	h.connect(f.me)
 	h.subscribe(f.filter, 1, 1)
 	h.Do(command{Do: "disconnect"})
 	h.want("closed")
-	if name == "here" || name == "member here" {
+	if strings.HasSuffix(name, "here") {
 		f.start(t)
 	}
 }
@@ -215,15 +240,15 @@ func (f *follower) start(t *testing.T) {
 			}
 			switch {
 			case e.Event == "message":
-				n, err := strconv.Atoi(e.Payload)
-				if err != nil {
-					n = -1
-				}
 				f.mu.Lock()
-				f.got = append(f.got, n)
+				f.got = append(f.got, numberIn(e.Payload))
 				f.mu.Unlock()
 				f.device.Do(command{Do: "ack", Ref: e.Ref})
 			case e.Event == "connected" && e.Code == 0 && e.Text == "<nil>":
+				if !e.Present {
+					f.device.Do(command{Do: "subscribe", Filter: f.filter, QoS: 1})
+				}
+			case e.Event == "subscribed": // or the connection is lost, which is told
 			case e.Event == "closed" && e.Ref != f.device.number: // a former connection
 			default: // the server is not there
 				select {
@@ -240,6 +265,19 @@ func (f *follower) start(t *testing.T) {
 		running.Wait()
 		f.device.Do(command{Do: "drop"})
 	})
+}
+
+// numberIn returns the number of a message, or of a notification.
+func numberIn(payload string) int {
+	var note struct{ Title string }
+	if json.Unmarshal([]byte(payload), &note) == nil && note.Title != "" {
+		payload = note.Title
+	}
+	n, err := strconv.Atoi(payload)
+	if err != nil {
+		return -1
+	}
+	return n
 }
 
 func (f *follower) all() []int {

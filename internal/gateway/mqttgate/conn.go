@@ -277,8 +277,11 @@ func (c *conn) Resume() {
 }
 
 func (c *conn) resume() {
-	if c.has(welcomed) && !c.has(ended) {
-		c.restore()
+	if c.has(welcomed) {
+		if !c.has(ended) {
+			c.restore()
+		}
+		c.out.Uncork() // what accept has begun
 	}
 	c.unset(verifying)
 	if !c.has(congested) {

@@ -159,8 +159,10 @@ func (c *conn) Verified(who access.Client) error {
 	return nil
 }
 
-// accept sends the CONNACK that follows the welcome of the session.
+// accept sends the CONNACK that follows the welcome of the session. It leaves once the session is what it was, with all that comes after it: a client
+// that knows its session misses nothing of what it has subscribed to.
 func (c *conn) accept(w frame.Welcome) {
+	c.out.Cork()
 	c.set(welcomed)
 	c.mu.Lock()
 	m := c.more

@@ -78,6 +78,25 @@ func TestSessionOutlastsItsConnectionAsLongAsItWasAsked(t *testing.T) {
 	}
 }
 
+// TestSubscriptionsAreThereBeforeCONNACK: a client whose session is present misses no message that is published once it knows.
+func TestSubscriptionsAreThereBeforeCONNACK(t *testing.T) {
+	s := start(t)
+	c, props := lasting(wire.V5, "ann", "phone")
+	p := connect(t, s, c, props...)
+	for i := range 200 {
+		p.subscribed(0, fmt.Sprintf("news/%d", i))
+	}
+	for i := range 20 {
+		p.send(wire.AppendDisconnect(nil, wire.V5, wire.Success, nil))
+		gone(t, s)
+		if p = connect(t, s, c, props...); !p.ack.Present {
+			t.Fatal("the session is gone")
+		}
+		s.Tell(t, "news.199", fmt.Sprint(i))
+		p.message("news/199", fmt.Sprint(i))
+	}
+}
+
 func TestCleanStartDiscardsRegistrations(t *testing.T) {
 	s := start(t)
 	s.Put(t, "config", object.Put{Version: 7, Payload: []byte(`1`), ContentType: "application/json"})
