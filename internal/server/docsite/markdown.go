@@ -67,11 +67,15 @@ func (d *document) render(n ast.Node) (template.HTML, error) {
 	if err := markdown.Renderer().Render(&out, d.source, n); err != nil {
 		return "", fmt.Errorf("render Markdown: %w", err)
 	}
-	return template.HTML(scrollable.Replace(out.String())), nil //nolint:gosec // the pages are the program's own
+	return template.HTML(usable.Replace(headless.ReplaceAllString(out.String(), ""))), nil //nolint:gosec // the pages are the program's own
 }
 
-// scrollable makes wide parts of a page reachable by keyboard, so that people without a pointer can scroll them.
-var scrollable = strings.NewReplacer("<pre>", `<pre tabindex="0">`, "<table>", `<table tabindex="0">`)
+// headless is the head of a table without headings.
+var headless = regexp.MustCompile(`<thead>\s*<tr>\s*(<th></th>\s*)+</tr>\s*</thead>\s*`)
+
+// usable makes wide parts of a page reachable by keyboard, so that people without a pointer can scroll them, and no heading of cells that
+// have none, which a screen reader would announce as such.
+var usable = strings.NewReplacer("<pre>", `<pre tabindex="0">`, "<table>", `<table tabindex="0">`, "<th></th>", "<td></td>")
 
 // renderInside returns the HTML of a node's children.
 func (d *document) renderInside(n ast.Node) (template.HTML, error) {
