@@ -60,9 +60,7 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		at = 1
 	}
 	b := &bench{stdin: stdin, stdout: stdout, stderr: stderr, environ: environ, args: slices.Insert(slices.Clone(args), at, "bench")}
-	var ignored string // receives global flags of godwit that have no effect here
-	g := command.Globals{JSON: &b.json, URL: &b.url, Context: &ignored, KeyFile: &ignored, CA: &ignored}
-	root := g.Root(stdin, stdout, stderr)
+	root := b.root()
 	root.AddCommand(b.command())
 	root.SetArgs(b.args)
 	cmd, err := root.ExecuteContextC(ctx)
@@ -70,6 +68,13 @@ func Run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		return command.ExitOK
 	}
 	return command.Fail(stderr, b.json, cmd, err, command.HintForSystem)
+}
+
+// root returns the command godwit without subcommands.
+func (b *bench) root() *cobra.Command {
+	var ignored string // receives global flags of godwit that have no effect here
+	g := command.Globals{JSON: &b.json, URL: &b.url, Context: &ignored, KeyFile: &ignored, CA: &ignored}
+	return g.Root(b.stdin, b.stdout, b.stderr)
 }
 
 func (b *bench) command() *cobra.Command {
@@ -87,7 +92,7 @@ A server under --url must be a development server (--dev) on this machine: laten
 		b.besideFlag(b.unicastCommand()), b.besideFlag(b.fanoutCommand()), b.topicsCommand(), b.topicsSlowCommand(), b.slowCommand(), b.slaCommand(),
 		b.idleCommand(), b.acceptCommand(), b.besideFlag(b.stormCommand()), b.matrixCommand(), b.compareCommand(), b.objectsCommand(), b.reportCommand(),
 		b.workerCommand(), b.besideFlag(b.escalationCommand()), b.phonesCommand(), b.gatewayCommand(), b.gatewayPartCommand(), b.clusterCommand(), b.besideFlag(b.storeCommand()),
-		b.nammayatriCommand(), b.sourcesCommand(),
+		b.nammayatriCommand(), b.sourcesCommand(), b.docsCommand(),
 	)
 	return cmd
 }

@@ -41,6 +41,8 @@ bench topics-slow --storm 0
 bench topics-slow --pairs 0
 bench topics-slow --url http://127.0.0.1:1
 bench gateway --connections 0
+bench docs --searches 0
+bench docs --url http://127.0.0.1:1
 bench escalation --cap 0
 bench escalation --pairs -1
 bench nammayatri --masters 2
