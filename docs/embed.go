@@ -4,6 +4,8 @@ package docs
 
 import "embed"
 
+//go:generate go run ../tools/upgradenotes -o guides/upgrade-notes.md ../CHANGELOG.md
+
 // Files are the pages and their drawings.
 //
 //go:embed README.md comparison.md migration.md guides/*.md reference/*.md migrate/*.md
