@@ -15,7 +15,9 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	gatewayv1 "sigs.k8s.io/gateway-api/apis/v1"
 	"sigs.k8s.io/yaml"
 )
 
@@ -24,11 +26,14 @@ var secrets = map[string]any{"postgresURL": "postgres://godwit:secret@db/godwit"
 
 // release is the chart's output, decoded as Kubernetes decodes it: unknown fields are errors.
 type release struct {
-	nodes    appsv1.StatefulSet
-	services map[string]corev1.Service
-	budget   policyv1.PodDisruptionBudget
-	secret   *corev1.Secret
-	notes    string
+	nodes     appsv1.StatefulSet
+	services  map[string]corev1.Service
+	budget    policyv1.PodDisruptionBudget
+	secret    *corev1.Secret
+	ingresses map[string]networkingv1.Ingress
+	http      *gatewayv1.HTTPRoute
+	grpc      *gatewayv1.GRPCRoute
+	notes     string
 }
 
 func render(values map[string]any) (*release, error) {
@@ -48,7 +53,7 @@ func render(values map[string]any) (*release, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &release{services: map[string]corev1.Service{}}
+	r := &release{services: map[string]corev1.Service{}, ingresses: map[string]networkingv1.Ingress{}}
 	for name, text := range files {
 		if strings.HasSuffix(name, ".txt") {
 			r.notes = text
@@ -86,6 +91,19 @@ func (r *release) take(object []byte) error {
 		return yaml.UnmarshalStrict(object, r.secret)
 	case "policy/v1 PodDisruptionBudget":
 		return yaml.UnmarshalStrict(object, &r.budget)
+	case "networking.k8s.io/v1 Ingress":
+		var i networkingv1.Ingress
+		if err := yaml.UnmarshalStrict(object, &i); err != nil {
+			return err
+		}
+		r.ingresses[i.Name] = i
+		return nil
+	case "gateway.networking.k8s.io/v1 HTTPRoute":
+		r.http = &gatewayv1.HTTPRoute{}
+		return yaml.UnmarshalStrict(object, r.http)
+	case "gateway.networking.k8s.io/v1 GRPCRoute":
+		r.grpc = &gatewayv1.GRPCRoute{}
+		return yaml.UnmarshalStrict(object, r.grpc)
 	}
 	return fmt.Errorf("unknown: %s %s", of.APIVersion, of.Kind)
 }

@@ -30,3 +30,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 {{- join "," $peers -}}
 {{- end -}}
+
+{{- /* Text of a value. Helm reads numbers as floating-point ones, of which it would write 1000000 as 1e+06. */ -}}
+{{- define "godwit.text" -}}
+{{- if and (kindIs "float64" .) (eq (floor .) .) -}}{{ int64 . }}{{- else -}}{{ . }}{{- end -}}
+{{- end -}}
+
+{{- /* Annotations and labels, whose values must be text whatever was written. */ -}}
+{{- define "godwit.texts" -}}
+{{- range $key, $value := . }}
+{{ $key }}: {{ include "godwit.text" $value | quote }}
+{{- end }}
+{{- end -}}
