@@ -86,15 +86,23 @@ PLATFORMS ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
 DIST      := $(CURDIR)/dist
 VERSION    = $(shell sed -n 's/^const Version = "\(.*\)"$$/\1/p' internal/server/cli/command/command.go)
 DIST_TIME  = $(or $(SOURCE_DATE_EPOCH),$(shell git log -1 --format=%ct 2>/dev/null || date +%s))
+# The project's page and the folder with a release's files, both https URLs: packages name them (docs/releasing.md).
+HOMEPAGE  ?= https://example.org/godwit
+DOWNLOADS ?= $(HOMEPAGE)/v$(VERSION)
+# Without the clients, whose packages need npm and Python: make dist CLIENTS=
+CLIENTS   ?= npm pypi
 
 .PHONY: dist
-dist: $(NFPM) ## make archives for Linux and macOS, Debian packages, the plug-in for WordPress, checksums and bills of materials (PLATFORMS=linux-amd64 for fewer)
+dist: $(NFPM) ## make archives, packages for Debian, Fedora, Homebrew, npm, PyPI and WordPress, checksums and bills of materials (PLATFORMS=linux-amd64 for fewer)
 	@tar --version 2>/dev/null | grep -q GNU || { echo "make dist needs GNU tar: on macOS, brew install gnu-tar and put its gnubin into PATH" >&2; exit 1; }
 	rm -rf $(DIST)
-	@$(MAKE) --no-print-directory $(PLATFORMS:%=dist-%) plugin
+	@SOURCE_DATE_EPOCH=$(DIST_TIME) $(GO) run ./tools/manual $(DIST)/share
+	@$(MAKE) --no-print-directory $(PLATFORMS:%=dist-%) plugin $(CLIENTS:%=dist-%)
+	@$(GO) run ./tools/formula -version $(VERSION) -homepage $(HOMEPAGE) -downloads $(DOWNLOADS) $(DIST) >$(DIST)/.formula && mv $(DIST)/.formula $(DIST)/godwit.rb
+	@case $(HOMEPAGE) in *//example.*) echo "packages name $(HOMEPAGE) as the project's page: for a release, set HOMEPAGE and DOWNLOADS" >&2;; esac
 	cd $(DIST) && rm -rf */ && sha256sum -- * >SHA256SUMS && cat SHA256SUMS
 
-# From godwit-VERSION-OS-ARCH the archive is made, and for Linux the package.
+# From godwit-VERSION-OS-ARCH the archive is made, and for Linux the packages.
 .PHONY: dist-%
 dist-%: name = godwit-$(VERSION)-$*
 dist-%: os = $(word 1,$(subst -, ,$*))
@@ -102,14 +110,34 @@ dist-%: arch = $(word 2,$(subst -, ,$*))
 dist-%:
 	@mkdir -p $(DIST)/$(name)
 	GOOS=$(os) GOARCH=$(arch) $(GO) build -ldflags '-s -w' -o $(DIST)/$(name)/ ./cmd/godwit ./cmd/godwit-bench
-	@cp README.md CHANGELOG.md LICENSE $(if $(filter linux,$(os)),deploy/godwit.service) $(DIST)/$(name)
+	@cp -r README.md CHANGELOG.md LICENSE $(DIST)/share $(if $(filter linux,$(os)),deploy/godwit.service) $(DIST)/$(name)
 	@for program in godwit godwit-bench; do $(GO) run ./tools/sbom $(DIST)/$(name)/$$program $(VERSION) >$(DIST)/$$program-$(VERSION)-$*.cdx.json; done
 	@tar --sort=name --owner=0 --group=0 --numeric-owner --mode=go-w --mtime=@$(DIST_TIME) -C $(DIST) -cf - $(name) | gzip -n9 >$(DIST)/$(name).tar.gz
 	@if [ $(os) = linux ]; then \
 		sed -i 's|/usr/local/bin|/usr/bin|' $(DIST)/$(name)/godwit.service; \
-		SOURCE_DATE_EPOCH=$(DIST_TIME) ARCH=$(arch) VERSION=$(VERSION) DIST=$(DIST)/$(name) \
-			nfpm package --config deploy/nfpm.yaml --packager deb --target $(DIST)/ | grep -v '^using'; \
+		for packager in deb rpm; do \
+			SOURCE_DATE_EPOCH=$(DIST_TIME) ARCH=$(arch) VERSION=$(VERSION) HOMEPAGE=$(HOMEPAGE) DIST=$(DIST)/$(name) \
+				nfpm package --config deploy/nfpm.yaml --packager $$packager --target $(DIST)/ | grep -v '^using'; \
+		done; \
 	fi
+
+# The clients are packed from a copy, whose links and addresses are the published ones.
+.PHONY: dist-npm
+dist-npm: $(NODE_MODULES)
+	@mkdir -p $(DIST)/npm
+	cd $(JS) && node_modules/.bin/tsc -p tsconfig.build.json --outDir $(DIST)/npm/dist
+	@cp $(JS)/package.json LICENSE $(DIST)/npm
+	@$(GO) run ./tools/clientreadme $(JS)/README.md $(HOMEPAGE) >$(DIST)/npm/README.md
+	@cd $(DIST)/npm && npm pkg delete scripts devDependencies && npm pkg set homepage=$(HOMEPAGE) && npm pack --silent --pack-destination $(DIST)
+
+.PHONY: dist-pypi
+dist-pypi: $(PYTHON_VENV)
+	@mkdir -p $(DIST)/pypi
+	@git ls-files -z clients/python | xargs -0 cp --parents -t $(DIST)/pypi
+	@cp LICENSE $(DIST)/pypi/clients/python
+	@$(GO) run ./tools/clientreadme clients/python/README.md $(HOMEPAGE) >$(DIST)/pypi/clients/python/README.md
+	@printf '\n[project.urls]\nHomepage = "%s"\n' $(HOMEPAGE) >>$(DIST)/pypi/clients/python/pyproject.toml
+	@cd $(DIST)/pypi/clients/python && SOURCE_DATE_EPOCH=$(DIST_TIME) $(PYTHON)/python -m build --no-isolation --outdir $(DIST) . | tail -n 1
 
 .PHONY: site
 site: ## make the documentation as static files in dist/site
@@ -203,16 +231,16 @@ screenshots: $(NODE_MODULES) chromium ## make the pictures of the documentation 
 	@mkdir -p docs/images/web
 	GODWIT_TEST_STRICT=1 GODWIT_SCREENSHOTS=$(CURDIR)/docs/images/web $(GO) test -count 1 ./test/webpage
 
-# The files that the tests of deploy read, and their digest when the tests last passed. To build Helm and Prometheus takes minutes, so
-# the tests run where the digest differs, and always in make check-all.
-deploy-digest = git ls-files -z deploy docs/reference/config.md docs/reference/metrics.md go.mod ':!deploy/tested' | xargs -0 sha256sum | sha256sum | cut -c 1-64
+# The files that the tests of deploy read, and what packages are made with, and their digest when the tests last passed. To build Helm and
+# Prometheus takes minutes, so the tests run where the digest differs, and always in make check-all.
+deploy-digest = git ls-files -z deploy docs/reference/config.md docs/reference/metrics.md go.mod tools/manual tools/formula tools/clientreadme clients/js/package.json clients/python/pyproject.toml ':!deploy/tested' | xargs -0 sha256sum | sha256sum | cut -c 1-64
 
 .PHONY: deploy-test
 deploy-test: ## read the Dockerfile, the Compose file, the Helm chart, the board and the alerts as their own tools do, and try them, if they changed
 	@if [ "$$($(deploy-digest))" = "$$(cat deploy/tested 2>/dev/null)" ]; then echo "deploy: tested as it is"; else $(MAKE) --no-print-directory deploy-test-all; fi
 
 .PHONY: deploy-test-all
-deploy-test-all: haproxy prometheus $(GOLANGCI_LINT)
+deploy-test-all: haproxy prometheus packers $(GOLANGCI_LINT) $(NFPM) $(NODE_MODULES) $(PYTHON_VENV) $(WHEELS)
 	cd deploy && golangci-lint run --allow-parallel-runners ./...
 	cd deploy && $(GO) test -count 1 ./...
 	@$(deploy-digest) >deploy/tested
@@ -280,7 +308,7 @@ bench-compare: build ## measure Godwit beside other servers, as far as they are 
 
 # The committed results: NAME=what bench is told. Each is bounded in time; all of them take about a quarter of an hour on
 # a machine that does nothing else. Those named -ram have the stores on a RAM disk: what the server makes of it, not the disk.
-RESULTS := idle idle-tls accept storm unicast-200 unicast-4k unicast-paced unicast-stubs fanout topics topics-storm topics-slow topics-slow-ram gateway slow slow-ram sla sla-ram objects-recovery small-200 small-paced small-idle
+RESULTS := idle idle-tls accept storm unicast-200 unicast-4k unicast-paced unicast-stubs fanout topics topics-storm topics-slow topics-slow-ram gateway docs slow slow-ram sla sla-ram objects-recovery small-200 small-paced small-idle
 RESULT_idle          := idle --runs 1 --sessions 10000 --settle 30s
 RESULT_idle-tls      := idle --runs 1 --sessions 10000 --settle 30s --transports ws-json --tls
 RESULT_accept        := accept --clients 15000
@@ -294,6 +322,7 @@ RESULT_topics        := topics --runs 3 --clients 2000 --size 200 --rate 50
 RESULT_topics-storm  := topics --runs 1 --clients 2000 --size 200
 RESULT_topics-slow   := topics-slow --pairs 7
 RESULT_gateway       := gateway --runs 5 --for 2s
+RESULT_docs          := docs --runs 3
 RESULT_slow          := slow --for 5s --warmup 1s
 RESULT_objects-recovery := objects recovery
 RESULT_sla           := sla --runs 1
@@ -553,6 +582,14 @@ prometheus:
 		export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
 		apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus; \
 	else echo "no Prometheus found: tests of the board and the alerts will be skipped"; fi
+
+# What reads packages, signs and parses a formula.
+.PHONY: packers
+packers:
+	@if command -v rpm >/dev/null && command -v minisign >/dev/null && command -v ruby >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends rpm minisign ruby; \
+	else echo "not all of rpm, minisign and ruby are found: tests of packages will be skipped"; fi
 
 .PHONY: clean
 clean: ## remove the tools and binaries under .bin

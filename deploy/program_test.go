@@ -34,6 +34,7 @@ func run(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "build the server: %v\n%s", err, out)
 		return 1
 	}
+	defer func() { _ = os.RemoveAll(made.dir) }()
 	return m.Run()
 }
 
