@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/scenario"
 	"godwit.dev/godwit/internal/server/cli/command"
@@ -94,5 +95,45 @@ func (b *bench) compareCommand() *cobra.Command {
 	f.DurationVar(&s.For, "for", 3*time.Second, "how long each load is measured")
 	f.IntVar(&s.Sessions, "sessions", 5000, "idle connections")
 	f.IntVar(&s.Fan, "fan", 2000, "subscribers of the fan-out")
+	return cmd
+}
+
+func (b *bench) mqttCommand() *cobra.Command {
+	var m scenario.MQTT
+	cmd := &cobra.Command{
+		Use:   "mqtt",
+		Short: "MQTT: unicast at QoS 1, fan-out at QoS 0, connects and idle connections; Mosquitto beside it",
+		Args:  command.Exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			for _, n := range []int{m.Clients, m.Publishers, m.Size, m.Fan, m.Connects, m.Concurrency, m.Sessions} {
+				if n < 1 {
+					return command.Usagef("--clients, --publishers, --size, --fan, --connects, --concurrency and --sessions must be at least 1")
+				}
+			}
+			if m.Rate < 0 || m.Warmup < 0 || m.For <= 0 || m.Settle <= 0 {
+				return command.Usagef("--rate and --warmup must not be negative, --for and --settle must be positive")
+			}
+			if err := b.checkTransports("url", loadgen.MQTT); err != nil {
+				return err
+			}
+			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				m.Common = c
+				return m.Run(ctx)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&m.Clients, "clients", 1000, "subscribers of unicast, one connection and recipient each")
+	f.IntVar(&m.Publishers, "publishers", 64, "connections that publish at QoS 1, one message at a time on each")
+	f.IntVar(&m.Size, "size", 200, "bytes of data in each message")
+	f.Float64Var(&m.Rate, "rate", 0, "messages a second of unicast (default: as fast as they are answered)")
+	f.IntVar(&m.Fan, "fan", 2000, "subscribers of fan-out")
+	f.IntVar(&m.Connects, "connects", 10_000, "connections to open, each with a subscription")
+	f.IntVar(&m.Concurrency, "concurrency", 256, "connections being opened at a time by each worker")
+	f.IntVar(&m.Sessions, "sessions", 10_000, "idle connections")
+	f.DurationVar(&m.Warmup, "warmup", 2*time.Second, "how long to publish before measuring")
+	f.DurationVar(&m.For, "for", 10*time.Second, "how long unicast and fan-out are measured")
+	f.DurationVar(&m.Settle, "settle", 20*time.Second, "how long memory may settle, before the idle connections are opened and with them")
+	f.BoolVar(&m.Rivals, "rivals", true, "measure Mosquitto in the same run, if it is installed")
 	return cmd
 }

@@ -96,6 +96,10 @@ bench matrix --within 0s
 bench idle --sessions 1000,0
 bench compare --url http://127.0.0.1:1
 bench compare --sessions 0
+bench mqtt --clients 0
+bench mqtt --rate -1
+bench mqtt --settle 0s
+bench mqtt --url http://127.0.0.1:1
 bench compare --fan 0
 bench compare --for 0s
 bench report

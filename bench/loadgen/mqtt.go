@@ -41,11 +41,18 @@ func appendMQTTString(dst []byte, s string) []byte {
 	return append(binary.BigEndian.AppendUint16(dst, uint16(len(s))), s...)
 }
 
-func mqttHello(client string) []byte {
+// mqttHello is a CONNECT packet. user may be empty.
+func mqttHello(client, user string) []byte {
 	body := appendMQTTString(nil, "MQTT")
-	body = append(body, 4, 2, 0, 0) // version 3.1.1, clean session, no keep-alive
-	return appendMQTT(nil, mqttConnect, appendMQTTString(body, client))
+	if user == "" {
+		body = append(body, 4, 2, 0, 0) // version 3.1.1, clean session, no keep-alive
+		return appendMQTT(nil, mqttConnect, appendMQTTString(body, client))
+	}
+	body = append(body, 4, 2|mqttUserFlag, 0, 0)
+	return appendMQTT(nil, mqttConnect, appendMQTTString(appendMQTTString(body, client), user))
 }
+
+const mqttUserFlag = 0x80
 
 // mqttPacket parses one packet at the beginning of b; n is its length, or 0 if it is incomplete.
 func mqttPacket(b []byte) (first byte, body []byte, n int, err error) {
@@ -82,7 +89,7 @@ func (w *mqttWire) begin() []byte {
 	for _, topic := range []string{w.name, topicAll} {
 		body = append(appendMQTTString(body, topic), 1)
 	}
-	return appendMQTT(mqttHello(w.name), mqttSubscribe, body)
+	return appendMQTT(mqttHello(w.name, ""), mqttSubscribe, body)
 }
 
 func (w *mqttWire) parse(b []byte, s *subscriber) (used int, send []byte, err error) {
@@ -144,17 +151,8 @@ type inboxWire struct {
 	user string
 }
 
-func newInboxWire(app, recipient string) *inboxWire {
-	return &inboxWire{user: app + "/" + recipient}
-}
-
-const mqttUserFlag = 0x80
-
 func (w *inboxWire) begin() []byte {
-	body := appendMQTTString(nil, "MQTT")
-	body = append(body, 4, 2|mqttUserFlag, 0, 0) // version 3.1.1, clean session, no keep-alive
-	hello := appendMQTT(nil, mqttConnect, appendMQTTString(appendMQTTString(body, ""), w.user))
-	return appendMQTT(hello, mqttSubscribe, append(appendMQTTString([]byte{0, mqttPacketID}, "inbox"), 1))
+	return appendMQTT(mqttHello("", w.user), mqttSubscribe, append(appendMQTTString([]byte{0, mqttPacketID}, "inbox"), 1))
 }
 
 // read implements wire. A notification is acknowledged by the id of its packet.
@@ -166,6 +164,46 @@ func (w *inboxWire) read(body []byte) (arrival, error) {
 	n, err := readNotificationJSON(body[2+int(binary.BigEndian.Uint16(body))+len(a.id):])
 	n.id = a.id
 	return n, err
+}
+
+// followerWire subscribes at QoS 0 to the topic for all.
+type followerWire struct {
+	mqttWire
+	user string // of Godwit; empty: another broker's
+}
+
+func (w *followerWire) begin() []byte {
+	client := w.name
+	if w.user != "" {
+		client = ""
+	}
+	return appendMQTT(mqttHello(client, w.user), mqttSubscribe, append(appendMQTTString([]byte{0, mqttPacketID}, topicAll), 0))
+}
+
+// read implements wire. A message at QoS 0 has no packet id.
+func (w *followerWire) read(body []byte) (a arrival, err error) {
+	switch {
+	case body == nil:
+		a.kind = welcome
+		return a, nil
+	case len(body) < 2 || len(body) < 2+int(binary.BigEndian.Uint16(body)):
+		return a, errFrame
+	}
+	w.seq++
+	return arrival{kind: notification, seq: w.seq, attempt: 1, due: findStamp(body)}, nil
+}
+
+// mailContent returns a PUBLISH packet to a mailbox of Godwit's.
+func (c *PublishConfig) mailContent() content {
+	data, stamp := makeData(c.Size)
+	body := appendMQTTString(nil, "to/"+RecipientName(c.Prefix, 0))
+	number := len(body) - numberLen
+	body = append(binary.BigEndian.AppendUint16(body, mqttPacketID), `{"data":`...)
+	stamp += len(body)
+	body = append(append(body, data...), '}')
+	packet := appendMQTT(nil, mqttPublish|mqttQoS1, body)
+	head := len(packet) - len(body)
+	return content{bytes: packet, stamps: []int{head + stamp}, numbers: []int{head + number}, copies: 1}
 }
 
 // mqttContent returns a PUBLISH packet to one recipient, or to all.
@@ -188,9 +226,9 @@ func (c *PublishConfig) mqttContent() content {
 }
 
 // mqttPub publishes at QoS 1.
-type mqttPub struct{ client string }
+type mqttPub struct{ client, user string }
 
-func (p mqttPub) begin() []byte { return mqttHello(p.client) }
+func (p mqttPub) begin() []byte { return mqttHello(p.client, p.user) }
 
 func (mqttPub) admit(*request) bool { return true }
 

@@ -135,12 +135,15 @@ func (p *Publishers) connect(g *group) error {
 func (p *Publishers) open(g *group, pub *publisher, ready func()) error {
 	transport := ""
 	addr := g.target.HTTP
-	if p.cfg.Via == ViaGRPC {
+	switch p.cfg.Via {
+	case ViaGRPC:
 		transport, addr = GRPC, g.target.GRPC
+	case MQTT:
+		addr = g.target.addr(MQTT)
 	}
 	d := dialer{r: p.reactor, tls: clientTLS(g.target, transport)}
 	err := d.dial(p.ctx, addr, pub.num, 0, func(c *reactor.Conn) reactor.Handler {
-		pub.conn, pub.wire = c, p.newWire(pub.num)
+		pub.conn, pub.wire = c, p.newWire(g, pub.num)
 		pub.write(pub.wire.begin())
 		ready()
 		return pub
@@ -151,12 +154,16 @@ func (p *Publishers) open(g *group, pub *publisher, ready func()) error {
 	return nil
 }
 
-func (p *Publishers) newWire(n int) pubWire {
+func (p *Publishers) newWire(g *group, n int) pubWire {
 	switch p.cfg.Via {
 	case ViaGRPC:
 		return newGRPCPub()
 	case MQTT:
-		return mqttPub{client: p.cfg.Prefix + "publisher-" + strconv.Itoa(n)}
+		name := p.cfg.Prefix + "publisher-" + strconv.Itoa(n)
+		if g.target.MQTT != "" {
+			return mqttPub{user: name}
+		}
+		return mqttPub{client: name}
 	case NATS:
 		return &natsPub{}
 	default:
@@ -172,12 +179,14 @@ func (p *Publishers) requests(g *group) (all []*request) {
 		wrap = func(one content) { all = append(all, grpcRequest(g.target, one)) }
 	}
 	switch {
+	case c.Via == MQTT && !c.ToAll && g.target.MQTT != "":
+		return []*request{plainRequest(c.mailContent())}
+	case c.Via == MQTT:
+		return []*request{plainRequest(c.mqttContent())}
 	case c.Topic != "":
 		return []*request{httpRequest(g.target, c.topicContent())}
 	case c.Object != "":
 		return []*request{httpRequest(g.target, c.objectJSON())}
-	case c.Via == MQTT:
-		return []*request{plainRequest(c.mqttContent())}
 	case c.Via == NATS:
 		return []*request{plainRequest(c.natsContent())}
 	case !c.ToAll && c.Via == ViaGRPC:

@@ -71,7 +71,7 @@ type SubscriberConfig struct {
 	AckAfter    time.Duration `json:"ack_after"`  // delay of acknowledgements of signals, and how long those of notifications are collected; 0: sent at once
 	DeafEvery   int           `json:"deaf_every"` // each DeafEvery-th subscriber reads nothing; 0: none
 	Following   *Following    `json:"following,omitempty"`
-	Topic       string        `json:"topic,omitempty"` // topic that all subscribe to; only over WebSockets with JSON
+	Topic       string        `json:"topic,omitempty"` // topic that all subscribe to; only over WebSockets with JSON, and over MQTT
 	Ramp        time.Duration `json:"ramp"`            // the time over which connecting is spread; 0: as fast as possible
 }
 
@@ -222,8 +222,14 @@ func (s *Subscribers) newWire(target, num int) wire {
 	case SSE:
 		return newSSEWire(t, s.cfg.App, name, s.posts[target].ack)
 	case MQTT:
-		if t.MQTT != "" {
-			return newInboxWire(s.cfg.App, name)
+		user := s.cfg.App + "/" + name
+		switch {
+		case s.cfg.Topic != "" && t.MQTT != "":
+			return &followerWire{user: user}
+		case s.cfg.Topic != "":
+			return &followerWire{mqttWire: mqttWire{name: name}}
+		case t.MQTT != "":
+			return &inboxWire{user: user}
 		}
 		return newMQTTWire(name)
 	case NATS:
