@@ -104,7 +104,7 @@ func TestNotificationsGoFromPublishToListenWithoutAConnection(t *testing.T) {
 		t.Errorf("once more: %+v, %v", receipt, err)
 	}
 	for i := range 100 {
-		if _, err := s.Publish(t.Context(), "shop", godwit.Publication{To: "ann", ID: fmt.Sprint("m", i)}); err != nil {
+		if _, err := s.Publish(t.Context(), "shop", godwit.Publication{To: "ann", ID: fmt.Sprint("m", i), Title: "Hi"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -124,7 +124,7 @@ func TestNotificationThatIsNotHandledComesAgain(t *testing.T) {
 		}
 		return nil
 	})
-	if _, err := s.Publish(t.Context(), "shop", godwit.Publication{To: "ann", ID: "n1"}); err != nil {
+	if _, err := s.Publish(t.Context(), "shop", godwit.Publication{To: "ann", ID: "n1", Title: "Hi"}); err != nil {
 		t.Fatal(err)
 	}
 	if first, second := next(t, got), next(t, got); first.ID != second.ID || second.Attempt != 2 {
@@ -140,10 +140,10 @@ func TestErrorsAreThoseOfTheAPI(t *testing.T) {
 		status int
 		field  string
 	}{
-		{"shop", godwit.Publication{To: ".."}, http.StatusBadRequest, "to"},
-		{"shop", godwit.Publication{To: "ann", Priority: "urgent"}, http.StatusBadRequest, "priority"},
-		{"shop", godwit.Publication{To: "ann", TTL: 60 * 24 * time.Hour}, http.StatusBadRequest, "ttl"},
-		{"nowhere", godwit.Publication{To: "ann"}, http.StatusNotFound, ""},
+		{"shop", godwit.Publication{To: "..", Title: "Hi"}, http.StatusBadRequest, "to"},
+		{"shop", godwit.Publication{To: "ann", Priority: "urgent", Title: "Hi"}, http.StatusBadRequest, "priority"},
+		{"shop", godwit.Publication{To: "ann", TTL: 60 * 24 * time.Hour, Title: "Hi"}, http.StatusBadRequest, "ttl"},
+		{"nowhere", godwit.Publication{To: "ann", Title: "Hi"}, http.StatusNotFound, ""},
 	} {
 		_, err := s.Publish(t.Context(), c.app, c.p)
 		var known *godwit.Error
@@ -184,7 +184,7 @@ func TestHandlerServesTheAPIAndClientsOverWebSocket(t *testing.T) {
 			return nil
 		}, godwit.Peek())
 	}()
-	if _, err := s.Publish(t.Context(), "shop", godwit.Publication{To: "bob", ID: "n2"}); err != nil {
+	if _, err := s.Publish(t.Context(), "shop", godwit.Publication{To: "bob", ID: "n2", Title: "Hi"}); err != nil {
 		t.Fatal(err)
 	}
 	if id := next(t, seen); id != "n2" {
@@ -202,7 +202,7 @@ func TestTwoServersInOneProcessAreStrangers(t *testing.T) {
 	gotFirst, _ := listen(t, first, "ann", nil)
 	gotSecond, _ := listen(t, second, "ann", nil)
 	for name, s := range map[string]*server.Server{"first": first, "second": second} {
-		if _, err := s.Publish(t.Context(), "shop", godwit.Publication{To: "ann", ID: name}); err != nil {
+		if _, err := s.Publish(t.Context(), "shop", godwit.Publication{To: "ann", ID: name, Title: "Hi"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -251,7 +251,7 @@ func TestWhatCannotBeStartedIsAnErrorAndLeavesNothingBehind(t *testing.T) {
 	if err := s.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "http_addr") {
 		t.Errorf("a taken address: %v", err)
 	}
-	if _, err := s.Publish(t.Context(), "shop", godwit.Publication{To: "ann"}); err == nil || s.Handler() != nil {
+	if _, err := s.Publish(t.Context(), "shop", godwit.Publication{To: "ann", Title: "Hi"}); err == nil || s.Handler() != nil {
 		t.Errorf("a server that did not start publishes: %v", err)
 	}
 	stop(t, s)
@@ -308,7 +308,7 @@ func TestLostFileEndsTheServerWithAnError(t *testing.T) {
 func TestShutdownEndsListeners(t *testing.T) {
 	s := start(t, server.Options{})
 	_, done := listen(t, s, "ann", nil)
-	if _, err := s.Publish(t.Context(), "shop", godwit.Publication{To: "ann", ID: "n"}); err != nil {
+	if _, err := s.Publish(t.Context(), "shop", godwit.Publication{To: "ann", ID: "n", Title: "Hi"}); err != nil {
 		t.Fatal(err)
 	}
 	stop(t, s)

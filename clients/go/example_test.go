@@ -163,7 +163,7 @@ func ExampleClient_Events() {
 	defer client.Close()
 
 	ctx := context.Background()
-	if _, err := client.Publish(ctx, godwit.Publication{To: "driver-42", ID: "ride-9f3"}); err != nil {
+	if _, err := client.Publish(ctx, godwit.Publication{To: "driver-42", ID: "ride-9f3", Title: "Hi"}); err != nil {
 		log.Panic(err)
 	}
 	for event, err := range client.Events(ctx, "0", "stored", "acked") {

@@ -46,19 +46,22 @@ var calls = map[string]func(ctx context.Context, c *godwit.Client, name string) 
 		return r, err
 	},
 	"publish to a bad name": func(ctx context.Context, c *godwit.Client, name string) (any, error) {
-		return c.Publish(ctx, godwit.Publication{To: "a b", ID: name})
+		return c.Publish(ctx, godwit.Publication{To: "a b", ID: name, Title: "Hi"})
+	},
+	"publish nothing": func(ctx context.Context, c *godwit.Client, name string) (any, error) {
+		return c.Publish(ctx, godwit.Publication{To: "r", ID: name})
 	},
 	"publish with a bad ttl": func(ctx context.Context, c *godwit.Client, name string) (any, error) {
-		return c.Publish(ctx, godwit.Publication{To: "r", ID: name, TTL: 31 * 24 * time.Hour})
+		return c.Publish(ctx, godwit.Publication{To: "r", ID: name, TTL: 31 * 24 * time.Hour, Title: "Hi"})
 	},
 	"publish other content": func(ctx context.Context, c *godwit.Client, name string) (any, error) {
-		if _, err := c.Publish(ctx, godwit.Publication{To: "r", ID: name}); err != nil {
+		if _, err := c.Publish(ctx, godwit.Publication{To: "r", ID: name, Title: "Hi"}); err != nil {
 			return nil, err
 		}
 		return c.Publish(ctx, godwit.Publication{To: "r", ID: name, Title: "other"})
 	},
 	"publish to a channel that there is not": func(ctx context.Context, c *godwit.Client, name string) (any, error) {
-		return c.Publish(ctx, godwit.Publication{To: "r", ID: name, Escalate: []godwit.Step{{Channel: "live"}, {Channel: "fcm", After: time.Second, Keep: true}}})
+		return c.Publish(ctx, godwit.Publication{To: "r", ID: name, Escalate: []godwit.Step{{Channel: "live"}, {Channel: "fcm", After: time.Second, Keep: true}}, Title: "Hi"})
 	},
 	"publish to several": func(ctx context.Context, c *godwit.Client, name string) (any, error) {
 		rs, err := c.PublishTo(ctx, godwit.Publication{ID: name, Data: []byte("text"), ExpiresAt: at}, "r", "a b", "r2")
@@ -68,14 +71,14 @@ var calls = map[string]func(ctx context.Context, c *godwit.Client, name string) 
 		return rs, err
 	},
 	"publish many": func(ctx context.Context, c *godwit.Client, name string) (any, error) {
-		rs, err := c.PublishBatch(ctx, []godwit.Publication{{To: "r", ID: name + "1", ExpiresAt: at}, {To: "a b", ID: name + "2"}, {To: "r", ID: "a b"}, {To: "r2", ID: name + "3", ExpiresAt: at, Data: []byte{0xff}}})
+		rs, err := c.PublishBatch(ctx, []godwit.Publication{{To: "r", ID: name + "1", Title: "Hi", ExpiresAt: at}, {To: "r", ID: name + "nothing"}, {To: "a b", ID: name + "2"}, {To: "r", ID: "a b"}, {To: "r2", ID: name + "3", ExpiresAt: at, Data: []byte{0xff}}})
 		for i := range rs {
 			rs[i].ID = strings.TrimPrefix(rs[i].ID, name)
 		}
 		return rs, err
 	},
 	"status": func(ctx context.Context, c *godwit.Client, name string) (any, error) {
-		if _, err := c.Publish(ctx, godwit.Publication{To: "r-" + name, ID: name, Priority: "high", ExpiresAt: at}); err != nil {
+		if _, err := c.Publish(ctx, godwit.Publication{To: "r-" + name, ID: name, Priority: "high", ExpiresAt: at, Title: "Hi"}); err != nil {
 			return nil, err
 		}
 		s, err := c.Status(ctx, name, "r-"+name)
@@ -89,7 +92,7 @@ var calls = map[string]func(ctx context.Context, c *godwit.Client, name string) 
 		return c.Status(ctx, "none", "r")
 	},
 	"recall": func(ctx context.Context, c *godwit.Client, name string) (any, error) {
-		if _, err := c.PublishTo(ctx, godwit.Publication{ID: name}, "a", "b", "c"); err != nil {
+		if _, err := c.PublishTo(ctx, godwit.Publication{ID: name, Title: "Hi"}, "a", "b", "c"); err != nil {
 			return nil, err
 		}
 		if err := c.Recall(ctx, name, "a", "b"); err != nil {

@@ -137,7 +137,7 @@ func TestPublishedNotificationArrivesWholeAndIsAcknowledged(t *testing.T) {
 			{To: "driver-42", ID: "text", Data: []byte("two\nlines ☂")},
 			{To: "driver-42", ID: "bytes", Data: []byte{0, 255, 128, 10}},
 			{To: "driver-42", ID: "typed", Data: []byte(`"quoted"`), ContentType: "application/vnd.x+json"},
-			{To: "driver-42", ID: "bare"},
+			{To: "driver-42", ID: "bare", Category: "PING"},
 		} {
 			r, err := c.Publish(t.Context(), p)
 			if err != nil || r.ID != p.ID || r.Status != "stored" || r.Duplicate {
@@ -190,7 +190,7 @@ func TestListAndBatchAnswerEveryRecipientInOrder(t *testing.T) {
 	}
 	var ps []godwit.Publication
 	for i := range 10_100 { // more than one request takes
-		ps = append(ps, godwit.Publication{To: fmt.Sprint("r", i%100), ID: fmt.Sprint("n", i)})
+		ps = append(ps, godwit.Publication{To: fmt.Sprint("r", i%100), ID: fmt.Sprint("n", i), Title: "Hi"})
 	}
 	ps[7].To = "no name"
 	ps[8].Data, ps[8].ContentType = []byte("{"), "application/json"
@@ -214,7 +214,7 @@ func TestRecalledNotificationIsTakenBack(t *testing.T) {
 			cause <- context.Cause(ctx)
 			return ctx.Err()
 		}, godwit.OnRecall(func(ids []string) { recalled <- ids }))
-		if _, err := c.Publish(t.Context(), godwit.Publication{To: "a", ID: "x"}); err != nil {
+		if _, err := c.Publish(t.Context(), godwit.Publication{To: "a", ID: "x", Title: "Hi"}); err != nil {
 			t.Fatal(err)
 		}
 		<-started
@@ -244,7 +244,7 @@ func TestFailedHandlerGetsItAgainAndTheSecondAttemptSaysSo(t *testing.T) {
 			close(done)
 			return nil
 		})
-		if _, err := c.Publish(t.Context(), godwit.Publication{To: "a", ID: "x"}); err != nil {
+		if _, err := c.Publish(t.Context(), godwit.Publication{To: "a", ID: "x", Title: "Hi"}); err != nil {
 			t.Fatal(err)
 		}
 		<-done
@@ -266,7 +266,7 @@ func TestListenerOutlivesARestartOfTheServer(t *testing.T) {
 	listen(t, c, "a", got.handle, godwit.OnConnect(func(w godwit.Welcome) { welcomes <- w }),
 		godwit.OnDisconnect(func(err error, _ time.Duration) { byes = append(byes, err) }))
 	<-welcomes
-	if _, err := c.Publish(t.Context(), godwit.Publication{To: "a", ID: "before"}); err != nil {
+	if _, err := c.Publish(t.Context(), godwit.Publication{To: "a", ID: "before", Title: "Hi"}); err != nil {
 		t.Fatal(err)
 	}
 	got.next(t)
@@ -286,7 +286,7 @@ func TestListenerOutlivesARestartOfTheServer(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if _, err := c.Publish(t.Context(), godwit.Publication{To: "a", ID: "after"}); err != nil {
+	if _, err := c.Publish(t.Context(), godwit.Publication{To: "a", ID: "after", Title: "Hi"}); err != nil {
 		t.Fatal(err)
 	}
 	if n := got.next(t); n.ID != "after" {
@@ -305,7 +305,7 @@ func TestPeekSeesWithoutSettling(t *testing.T) {
 	c := client(t, run(t, nil))
 	seen := newCollector()
 	listen(t, c, "a", seen.handle, godwit.Peek())
-	if _, err := c.Publish(t.Context(), godwit.Publication{To: "a", ID: "x"}); err != nil {
+	if _, err := c.Publish(t.Context(), godwit.Publication{To: "a", ID: "x", Title: "Hi"}); err != nil {
 		t.Fatal(err)
 	}
 	seen.next(t)
@@ -340,7 +340,7 @@ func TestListenOutsideDevelopmentNeedsAToken(t *testing.T) {
 func TestEventsResumeWhereTheyWere(t *testing.T) {
 	c := client(t, run(t, nil))
 	for _, id := range []string{"one", "two", "three"} {
-		if _, err := c.Publish(t.Context(), godwit.Publication{To: "a", ID: id}); err != nil {
+		if _, err := c.Publish(t.Context(), godwit.Publication{To: "a", ID: id, Title: "Hi"}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -369,7 +369,7 @@ func TestEventsResumeWhereTheyWere(t *testing.T) {
 
 func TestWaitKnowsThatDeliveryEndsWhatNobodyMustAcknowledge(t *testing.T) {
 	c := client(t, run(t, nil))
-	if _, err := c.Publish(t.Context(), godwit.Publication{To: "a", ID: "x", Ack: "none"}); err != nil {
+	if _, err := c.Publish(t.Context(), godwit.Publication{To: "a", ID: "x", Ack: "none", Title: "Hi"}); err != nil {
 		t.Fatal(err)
 	}
 	listen(t, c, "a", newCollector().handle)
@@ -380,7 +380,7 @@ func TestWaitKnowsThatDeliveryEndsWhatNobodyMustAcknowledge(t *testing.T) {
 
 func TestWaitEndsWithItsContext(t *testing.T) {
 	c := client(t, run(t, nil))
-	if _, err := c.Publish(t.Context(), godwit.Publication{To: "a", ID: "x"}); err != nil {
+	if _, err := c.Publish(t.Context(), godwit.Publication{To: "a", ID: "x", Title: "Hi"}); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancelCause(t.Context())

@@ -126,7 +126,7 @@ func TestReplyLostWithItsConnectionIsGivenAgain(t *testing.T) {
 		return godwit.Reply(godwit.Answer{Status: http.StatusAccepted, Data: []byte("yes"), ContentType: "text/plain"})
 	})
 	c := client(t, s)
-	if _, err := c.Publish(t.Context(), godwit.Publication{To: "driver-1", ID: "ride-1", ReplyBy: time.Hour}); err != nil {
+	if _, err := c.Publish(t.Context(), godwit.Publication{To: "driver-1", ID: "ride-1", ReplyBy: time.Hour, Title: "Hi"}); err != nil {
 		t.Fatal(err)
 	}
 	got, err := c.Wait(t.Context(), "ride-1", "driver-1")

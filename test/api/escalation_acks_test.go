@@ -171,7 +171,7 @@ func TestStepReportsFateOfItsMessages(t *testing.T) {
 			t.Errorf("%s was withdrawn", note)
 		}
 	}
-	a, err := w.api.Do(t.Context(), http.MethodPost, "/v1/notifications", []byte(`{"to":"a","escalate":[{"channel":"webhook","to":"voice"}]}`))
+	a, err := w.api.Do(t.Context(), http.MethodPost, "/v1/notifications", []byte(`{"to":"a","title":"T","escalate":[{"channel":"webhook","to":"voice"}]}`))
 	if err != nil || a.Status != http.StatusBadRequest || a.Problem().Field != "escalate[0].to" {
 		t.Errorf("a target that is none: %d %s, %v", a.Status, a.Body, err)
 	}

@@ -237,7 +237,7 @@ func TestAStepWithoutAnEndpointPassesOnAtOnce(t *testing.T) {
 	w, r := begin(t), receive(t)
 	w.publish("ride", "nobody", "1h") // skipped: no endpoint
 	w.reach("rider", r)
-	w.call(http.MethodPost, "/v1/notifications", map[string]any{"to": "rider", "id": "chain", "escalate": []map[string]string{
+	w.call(http.MethodPost, "/v1/notifications", map[string]any{"to": "rider", "id": "chain", "title": "T", "escalate": []map[string]string{
 		{"channel": "webpush", "after": "1h"}, {"channel": "webhook", "after": "2h"},
 	}})
 	r.wait(t, message, "chain")
@@ -280,7 +280,7 @@ func TestBadStepsAreRefusedByName(t *testing.T) {
 		`[{"channel":"live"},{"channel":"telegram","after":"5s"}]`: "escalate[1].channel",
 		`[{"channel":"webhook","after":"25h"}]`:                    "escalate[0].after",
 	} {
-		a, err := w.api.Do(context.WithoutCancel(t.Context()), http.MethodPost, "/v1/notifications", []byte(`{"to":"a","escalate":`+steps+`}`))
+		a, err := w.api.Do(context.WithoutCancel(t.Context()), http.MethodPost, "/v1/notifications", []byte(`{"to":"a","title":"T","escalate":`+steps+`}`))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -25,7 +25,7 @@ func TestEventsAreCompleteThroughKills(t *testing.T) {
 			if i < each/2 {
 				want["acked "+ids[i]] = true
 			}
-			if err := server.API().Publish(t.Context(), map[string]any{"to": "ann", "id": ids[i]}); err != nil {
+			if err := server.API().Publish(t.Context(), map[string]any{"to": "ann", "id": ids[i], "title": "Hi"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -100,7 +100,7 @@ func TestFirstDeliveriesAreToldOnceThroughAKill(t *testing.T) {
 	}
 	for round := range rounds {
 		for i := range each {
-			if err := api.Publish(ctx, map[string]any{"to": "ann", "id": fmt.Sprintf("n-%d-%d", round, i)}); err != nil {
+			if err := api.Publish(ctx, map[string]any{"to": "ann", "id": fmt.Sprintf("n-%d-%d", round, i), "title": "Hi"}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -112,7 +112,7 @@ func TestFirstDeliveriesAreToldOnceThroughAKill(t *testing.T) {
 		}
 	}
 	arrive(rounds * each)
-	if err := api.Publish(ctx, map[string]any{"to": "ann", "id": "last"}); err != nil {
+	if err := api.Publish(ctx, map[string]any{"to": "ann", "id": "last", "title": "Hi"}); err != nil {
 		t.Fatal(err)
 	}
 	arrive(rounds*each + 1)

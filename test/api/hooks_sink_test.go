@@ -78,7 +78,7 @@ func TestSinkHasEveryEventOnceThroughKills(t *testing.T) {
 		for i := range each {
 			id := fmt.Sprintf("n-%d-%d", round, i)
 			want["stored "+id] = true
-			if err := server.API().Publish(t.Context(), map[string]any{"to": "ann", "id": id}); err != nil {
+			if err := server.API().Publish(t.Context(), map[string]any{"to": "ann", "id": id, "title": "Hi"}); err != nil {
 				t.Fatal(err)
 			}
 		}

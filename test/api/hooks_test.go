@@ -26,7 +26,7 @@ func TestHookSurvivesKills(t *testing.T) {
 	receiver.Secret(hook.Secret)
 	for round := range rounds {
 		for i := range each {
-			api.Call(t, http.MethodPost, "/v1/notifications", map[string]any{"to": "ann", "id": fmt.Sprintf("n-%d-%d", round, i)}, nil)
+			api.Call(t, http.MethodPost, "/v1/notifications", map[string]any{"to": "ann", "id": fmt.Sprintf("n-%d-%d", round, i), "title": "Hi"}, nil)
 		}
 		before := (round + 1) * each / 2
 		blackbox.Eventually(t, "some events have come", func() error {

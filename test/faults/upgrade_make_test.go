@@ -71,7 +71,7 @@ func makeFolder(t *testing.T, how string) {
 	makeObjects(w, m)
 	makeCampaigns(w, r, m)
 	m.Hooked = r.ids("/hook")
-	w.call(http.MethodPost, "/v1/notifications", map[string]any{"to": "zoe", "id": "last", "ttl": "30d"}, nil)
+	w.call(http.MethodPost, "/v1/notifications", map[string]any{"to": "zoe", "id": "last", "ttl": "30d", "title": "Hi"}, nil)
 	if err := s.API(m.Blue).Publish(t.Context(), map[string]any{"to": "ann", "id": "a-1", "title": "blue", "ttl": "30d"}); err != nil {
 		t.Fatal(err)
 	}
@@ -116,8 +116,8 @@ func makeNotifications(w *upgraded, r *receiver, m *made) {
 	// Both of bob's devices must acknowledge; one has.
 	phone := w.connect(blackbox.Hello{App: "red", Recipient: "bob", Device: "phone"})
 	tablet := w.connect(blackbox.Hello{App: "red", Recipient: "bob", Device: "tablet"})
-	w.publish("both", "bob", map[string]any{"ack": "all"})
-	w.publish("one", "bob", nil)
+	w.publish("both", "bob", map[string]any{"title": "both", "ack": "all"})
+	w.publish("one", "bob", map[string]any{"title": "one"})
 	for range 2 {
 		if _, err := blackbox.NextNotification(ctx, phone); err != nil {
 			w.Fatal(err)
@@ -130,11 +130,11 @@ func makeNotifications(w *upgraded, r *receiver, m *made) {
 	tablet.Cut()
 	phone.Cut()
 
-	w.publish("gone", "cyd", map[string]any{"ttl": "1s"})
+	w.publish("gone", "cyd", map[string]any{"title": "gone", "ttl": "1s"})
 	w.untilState("gone", "cyd", "expired")
-	w.publish("short", "cyd", map[string]any{"ttl": "1h"})
+	w.publish("short", "cyd", map[string]any{"title": "short", "ttl": "1h"})
 	w.publish("soon", "dan", map[string]any{"send_at": m.At.Add(time.Hour), "title": "in an hour"})
-	w.publish("tomorrow", "dan", map[string]any{"send_at": m.At.Add(24 * time.Hour)})
+	w.publish("tomorrow", "dan", map[string]any{"title": "tomorrow", "send_at": m.At.Add(24 * time.Hour)})
 	w.publish("shared", []string{"ann", "dan", "eve"}, map[string]any{"title": "one body for three"})
 	m.LastSeq = 6
 }

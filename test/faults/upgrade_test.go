@@ -49,7 +49,7 @@ func (w *upgraded) keysStand(m *made) {
 	if a, err := reader.Do(w.Context(), http.MethodGet, "/v1/recipients", nil); err != nil || a.Status != http.StatusOK {
 		w.Errorf("the reader's key: %v %v", a, err)
 	}
-	if a, err := reader.Do(w.Context(), http.MethodPost, "/v1/notifications", map[string]any{"to": "ann"}); err != nil || a.Status != http.StatusForbidden {
+	if a, err := reader.Do(w.Context(), http.MethodPost, "/v1/notifications", map[string]any{"to": "ann", "title": "Hi"}); err != nil || a.Status != http.StatusForbidden {
 		w.Errorf("the reader's key publishes: %v %v", a, err)
 	}
 	if err := w.server.API(m.Blue).WantState(w.Context(), "a-1", "ann", "stored"); err != nil {
@@ -86,7 +86,7 @@ func (w *upgraded) notificationsGoOn(m *made) {
 	w.duplicate("a-4", "ann", map[string]any{"title": "for ann 4", "data": map[string]any{"n": 4}}) // pending
 
 	// Pending notifications come in order with their content, then new ones.
-	w.publish("new", "ann", nil)
+	w.publish("new", "ann", map[string]any{"title": "new"})
 	ann := w.connect(blackbox.Hello{App: "red", Recipient: "ann", Device: "phone"})
 	seq := uint64(2)
 	for _, id := range []string{"a-3", "a-4", "a-5", "shared", "new"} {

@@ -63,7 +63,7 @@ test("every kind of data arrives as it was published", async () => {
   await api.publish({ to: "r", id: "json", data: [1, { a: null }] });
   await api.publish({ to: "r", id: "text", data: "plain", contentType: "text/plain" });
   await api.publish({ to: "r", id: "bytes", data: bytes });
-  await api.publish({ to: "r", id: "none" });
+  await api.publish({ to: "r", id: "none", title: "Hi" });
   await eventually("all have come", () => got.length === 4);
   expect(got.map((n) => n.data)).toEqual([[1, { a: null }], "plain", bytes, undefined]);
   await listener.close();
@@ -75,9 +75,9 @@ test("a server that is killed and comes back loses nothing, and nothing is handl
   const { got, listener } = recorder(server, "driver-42");
   await online(listener);
   for (let round = 0; round < 3; round++) {
-    for (let i = 0; i < 10; i++) await api.publish({ to: "driver-42", id: `n-${round}-${i}` });
+    for (let i = 0; i < 10; i++) await api.publish({ to: "driver-42", id: `n-${round}-${i}`, title: "Hi" });
     await server.kill();
-    const lost = api.publish({ to: "driver-42", id: `n-${round}-late` }); // retried until the server is back
+    const lost = api.publish({ to: "driver-42", id: `n-${round}-late`, title: "Hi" }); // retried until the server is back
     await server.launch();
     expect((await lost).id).toBe(`n-${round}-late`);
   }
@@ -97,7 +97,7 @@ test("a notification is redelivered after the time its handler asked for", async
     attempts.push(n.attempt);
     if (attempts.length === 1) throw new RedeliverAfter(50);
   });
-  await publisher(server).publish({ to: "r", id: "again" });
+  await publisher(server).publish({ to: "r", id: "again", title: "Hi" });
   await eventually("it came twice", () => attempts.length === 2);
   expect(attempts).toEqual([1, 2]);
   await listener.close();
@@ -120,7 +120,7 @@ test("the first device settles a notification, and the other is told", async () 
     { device: "fast" },
   );
   await Promise.all([online(slow), online(fast)]);
-  await api.publish({ to: "r", id: "one" });
+  await api.publish({ to: "r", id: "one", title: "Hi" });
   await eventually("the other device is told", () => {
     release();
     return recalled.includes("one");
@@ -131,11 +131,11 @@ test("the first device settles a notification, and the other is told", async () 
 test("recall withdraws what is not settled", async () => {
   const server = await Server.start();
   const api = publisher(server);
-  await api.publish({ to: "r", id: "gone" });
+  await api.publish({ to: "r", id: "gone", title: "Hi" });
   await api.recall("gone", "r");
   expect((await api.status("gone", "r")).status).toBe("recalled");
   const { got, listener } = recorder(server, "r", { held: () => ["gone"] });
-  await api.publish({ to: "r", id: "stays" });
+  await api.publish({ to: "r", id: "stays", title: "Hi" });
   await eventually("it has come", () => got.length === 1);
   expect(got[0]?.id).toBe("stays");
   await listener.close();
@@ -179,7 +179,7 @@ test("publishing to many and in batches answers for each, and a bad one stops no
   expect(many.map((r) => r.status)).toEqual(["stored", "stored", ""]);
   expect(many[2]?.error).toMatchObject({ status: 400, temporary: false });
   const batch = await api.publishBatch([
-    { to: "a", id: "x" },
+    { to: "a", id: "x", title: "Hi" },
     { to: "bad name", id: "y" },
     { to: "b", title: "no id" },
   ]);
@@ -192,9 +192,10 @@ test("an error of the server names the field, and is not tried again", async () 
   const server = await Server.start();
   const calls = vi.fn(fetch);
   const api = new Client(server.url, { apiKey: "dev", fetch: calls });
-  await expect(api.publish({ to: "r", ttl: "400d" })).rejects.toMatchObject({ name: "GodwitError", field: "ttl" });
-  await expect(new Client(server.url, { apiKey: "wrong" }).publish({ to: "r" })).rejects.toMatchObject({ status: 401 });
-  expect(calls).toHaveBeenCalledTimes(1);
+  await expect(api.publish({ to: "r", title: "Hi", ttl: "400d" })).rejects.toMatchObject({ name: "GodwitError", field: "ttl" });
+  await expect(api.publish({ to: "r" })).rejects.toMatchObject({ status: 400, field: "title" });
+  await expect(new Client(server.url, { apiKey: "wrong" }).publish({ to: "r", title: "Hi" })).rejects.toMatchObject({ status: 401 });
+  expect(calls).toHaveBeenCalledTimes(2);
 });
 
 test("a publish whose answer is lost is sent again and is still one notification", async () => {
@@ -208,7 +209,7 @@ test("a publish whose answer is lost is sent again and is still one notification
   const receipt = await new Client(server.url, { apiKey: "dev", fetch: flaky }).publish({ to: "r", title: "once" });
   expect(receipt).toMatchObject({ duplicate: true });
   const { got, listener } = recorder(server, "r");
-  await publisher(server).publish({ to: "r", id: "last" });
+  await publisher(server).publish({ to: "r", id: "last", title: "Hi" });
   await eventually("the last has come", () => got.some((n) => n.id === "last"));
   expect(got.map((n) => n.id)).toEqual([receipt.id, "last"]);
   await listener.close();

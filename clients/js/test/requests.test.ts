@@ -161,7 +161,7 @@ test("a notification that asks for a reply is answered", async () => {
     n.replyBy ? new Reply(n.data, { status: 202 }) : undefined,
   );
   await api.publish({ to: "driver-1", id: "asks", data: { accept: true }, replyBy: "1h" });
-  await api.publish({ to: "driver-1", id: "tells" });
+  await api.publish({ to: "driver-1", id: "tells", title: "Hi" });
   const settled = async (id: string) => {
     for (;;) {
       const s = await api.status(id, "driver-1");

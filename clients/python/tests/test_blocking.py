@@ -22,7 +22,7 @@ def test_publish_and_what_became_of_it(client: Client) -> None:
     receipt = client.publish("b-1", id="x", title="Hi", data={"a": 1})
     assert (receipt.id, receipt.status) == ("x", "stored")
     assert [r.to for r in client.publish(["b-2", "b-3"], id="x")] == ["b-2", "b-3"]
-    assert [r.ok for r in client.publish_batch([Publication(to="b-4"), Publication(to="b-5")])] == [True, True]
+    assert [r.ok for r in client.publish_batch([Publication(to="b-4", title="4"), Publication(to="b-5", title="5")])] == [True, True]
     assert client.notify("b-6", "text", ttl="1h").ok
     assert client.acknowledge("b-1", ["x"]) == 1
     assert client.wait("x", "b-1", timeout=PATIENCE).status == "acked"

@@ -91,7 +91,7 @@ async def test_trace_goes_on_in_the_server(new_server: NewServer) -> None:
 
 async def test_bad_field_is_named(client: AsyncClient) -> None:
     with pytest.raises(ProblemError) as caught:
-        await client.publish("pub-5", ttl="never")
+        await client.publish("pub-5", title="Hi", ttl="never")
     assert (caught.value.status, caught.value.field) == (400, "ttl")
     with pytest.raises(ValueError, match="not JSON compliant"):
         await client.publish("pub-5", data=float("nan"))
@@ -170,7 +170,7 @@ async def test_text_is_a_notification(client: AsyncClient) -> None:
 
 
 async def test_recall_withdraws_what_is_pending(client: AsyncClient) -> None:
-    await client.publish(["pub-10", "pub-11", "pub-12"], id="r")
+    await client.publish(["pub-10", "pub-11", "pub-12"], id="r", title="Hi")
     await client.acknowledge("pub-12", ["r"])
     assert await client.recall("r", "pub-10") == 1
     assert await client.recall("r") == 1
@@ -182,7 +182,7 @@ async def test_recall_withdraws_what_is_pending(client: AsyncClient) -> None:
 
 
 async def test_wait_returns_when_it_is_settled(client: AsyncClient) -> None:
-    await client.publish("pub-13", id="w")
+    await client.publish("pub-13", id="w", title="Hi")
     waiting = asyncio.create_task(client.wait("w", "pub-13"))
     await asyncio.sleep(0)
     assert await client.acknowledge("pub-13", ["w", "unknown"]) == 1
@@ -195,7 +195,7 @@ async def test_wait_returns_when_it_is_settled(client: AsyncClient) -> None:
 
 
 async def test_events_go_on_after_the_one_named(client: AsyncClient) -> None:
-    await client.publish("pub-14", id="e1")
+    await client.publish("pub-14", id="e1", title="Hi")
     feed = client.events("stored", "recalled", since="0")
     async for event in feed:
         if event.to == "pub-14":
@@ -203,7 +203,7 @@ async def test_events_go_on_after_the_one_named(client: AsyncClient) -> None:
     await feed.aclose()
     assert (event.type, event.id) == ("stored", "e1")
     await client.recall("e1")
-    await client.publish("pub-14", id="e2")
+    await client.publish("pub-14", id="e2", title="Hi")
     seen = []
     feed = client.events("stored", "recalled", since=event.event_id)
     async for event in feed:
@@ -219,18 +219,18 @@ async def test_events_go_on_though_the_server_is_killed(new_server: NewServer) -
     server = new_server()
     async with AsyncClient(server.url, api_key="dev", attempts=30) as client, asyncio.timeout(2 * PATIENCE):
         feed = client.events("stored", since="0")
-        await client.publish("a", id="before")
+        await client.publish("a", id="before", title="Hi")
         assert (await anext(feed)).id == "before"
         server.kill()
         await asyncio.to_thread(server.start)
-        await client.publish("a", id="after")
+        await client.publish("a", id="after", title="Hi")
         assert (await anext(feed)).id == "after"
         await feed.aclose()
 
 
 async def test_recipients_are_listed_page_by_page(client: AsyncClient) -> None:
     names = [f"page-{i:03}" for i in range(120)]
-    await client.publish(names, id="p")
+    await client.publish(names, id="p", title="Hi")
     found = [r.id async for r in client.recipients() if r.id.startswith("page-")]
     assert found == names
     recipient = await client.recipient("page-007")
@@ -262,16 +262,16 @@ async def test_preferences_are_those_that_were_set_last(client: AsyncClient) -> 
 async def test_bad_key_is_refused_at_once(server: Server) -> None:
     async with AsyncClient(server.url, api_key="wrong") as client:
         with pytest.raises(ProblemError) as caught:
-            await client.publish("pub-15")
+            await client.publish("pub-15", title="Hi")
     assert caught.value.status == 401
 
 
 async def test_publish_is_stored_once_though_the_server_is_killed(new_server: NewServer) -> None:
     server = new_server()
     async with AsyncClient(server.url, api_key="dev", attempts=30, timeout=5) as client:
-        await client.publish("a", id="before")
+        await client.publish("a", id="before", title="Hi")
         server.kill()
-        publishing = asyncio.create_task(client.publish("a", id="during"))
+        publishing = asyncio.create_task(client.publish("a", id="during", title="Hi"))
         await asyncio.to_thread(server.start)
         assert (await publishing).ok
         assert {s.id: s.status async for s in client.history("a")} == {"before": "stored", "during": "stored"}

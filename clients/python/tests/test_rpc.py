@@ -56,7 +56,7 @@ async def published(c: AsyncClient, name: str) -> Any:
 
 async def kinds_of_data(c: AsyncClient, name: str) -> Any:
     """What is stored is the same: the second publish, over the other way in, is a duplicate."""
-    kinds: list[tuple[Any, str]] = [(None, ""), ("text", "text/plain"), (b"\xff", ""), (b'{"a":1}', ""), (1.5, "")]
+    kinds: list[tuple[Any, str]] = [(0, ""), ("text", "text/plain"), (b"\xff", ""), (b'{"a":1}', ""), (1.5, "")]
     return [
         await c.publish("r-data", id=f"data-{i}", expires_at=AT, data=data, content_type=kind)
         for i, (data, kind) in enumerate(kinds)
@@ -72,7 +72,7 @@ async def objects(c: AsyncClient, name: str) -> Any:
 
 
 async def recalled(c: AsyncClient, name: str) -> Any:
-    await c.publish(["a", "b", "c"], id=name)
+    await c.publish(["a", "b", "c"], id=name, title="Hi")
     return [await c.recall(name, "a"), await c.recall(name)]
 
 
@@ -81,20 +81,23 @@ CALLS: dict[str, Call] = {
     "kinds_of_data": kinds_of_data,
     "objects": objects,
     "recalled": recalled,
-    "to several": lambda c, name: c.publish(["r", "a b"], id=name, expires_at=AT),
+    "to several": lambda c, name: c.publish(["r", "a b"], id=name, title="Hi", expires_at=AT),
     "many": lambda c, name: c.publish_batch(
         [
-            Publication(to="r", id=f"{name}-1", expires_at=AT),
+            Publication(to="r", id=f"{name}-1", title="Hi", expires_at=AT),
             Publication(to="a b", id=f"{name}-2"),
             Publication(to="r", id="a b"),
         ]
     ),
-    "a bad recipient": lambda c, name: c.publish("a b", id=name),
-    "a bad ttl": lambda c, name: c.publish("r", id=name, ttl="31d"),
+    "a bad recipient": lambda c, name: c.publish("a b", id=name, title="Hi"),
+    "a bad ttl": lambda c, name: c.publish("r", id=name, title="Hi", ttl="31d"),
+    "nothing": lambda c, name: c.publish("r", id=name),
     "no channel": lambda c, name: c.publish(
         "r", id=name, escalate=[Escalation("live"), Escalation("fcm", after=5, withdraw=False)]
     ),
-    "an idempotency key": lambda c, _: c.publish("r", idempotency_key="once", expires_at=AT),
+    "an idempotency key": lambda c, _: c.publish(
+        "r", title="Hi", idempotency_key="once", expires_at=AT
+    ),
     "no notification": lambda c, _: c.status("none", "r"),
     "no copies": lambda c, _: c.statuses("none"),
     "no object": lambda c, name: c.delete_object(name, "none"),
@@ -164,7 +167,7 @@ async def test_rpc_needs_an_address() -> None:
         AsyncClient("http://127.0.0.1:1", rpc=True)
     async with AsyncClient("http://127.0.0.1:1", grpc_address="127.0.0.1:1", rpc=True, attempts=1) as client:
         with pytest.raises(UnreachableError, match="publish"):
-            await client.publish("r")
+            await client.publish("r", title="Hi")
 
 
 async def test_gateway_is_called_with_grpcio(server: Server) -> None:

@@ -97,6 +97,7 @@ func TestBadPublishNamesItsField(t *testing.T) {
 	to := []string{"driver-1"}
 	for field, req := range map[string]*pb.PublishRequest{
 		"to":         {},
+		"title":      {To: to, Id: "empty"},
 		"id":         {To: to, Id: "a b"},
 		"ttl":        {To: to, TtlMs: -1},
 		"expires_at": {To: to, ExpiresAtMs: 1},
@@ -113,6 +114,9 @@ func TestBadPublishNamesItsField(t *testing.T) {
 		"data":                 {To: to, Body: strings.Repeat("x", notification.MaxRequestBytes-100), Data: []byte(strings.Repeat("1", 90)), ContentType: "text/plain"},
 	} {
 		t.Run(field, func(t *testing.T) {
+			if strings.HasPrefix(field, "escalate") { // the app's channels are looked at last
+				req.Title = "Hi"
+			}
 			if field == "data" {
 				req.ContentType, req.Data = "application/json", []byte("{")
 			}
@@ -165,7 +169,7 @@ func TestPublishNeedsAKeyWithTheRole(t *testing.T) {
 		"reader":  {keyed(t.Context(), reader), codes.PermissionDenied},
 	} {
 		t.Run(name, func(t *testing.T) {
-			_, err := p.Publish(c.ctx, &pb.PublishRequest{To: []string{"driver-1"}})
+			_, err := p.Publish(c.ctx, &pb.PublishRequest{To: []string{"driver-1"}, Title: "Hi"})
 			wantCode(t, err, c.code)
 			stream, err := p.PublishStream(c.ctx)
 			if err != nil {
@@ -181,7 +185,7 @@ func TestPublishLimitSaysWhenToComeBack(t *testing.T) {
 	p := newPublishing(t, func(_ *gatetest.Server, c *grpcgate.Config) {
 		c.PublishLimit = func(string, int) time.Duration { return 3 * time.Second }
 	})
-	_, err := p.Publish(keyed(t.Context(), access.DevKey), &pb.PublishRequest{To: []string{"driver-1"}})
+	_, err := p.Publish(keyed(t.Context(), access.DevKey), &pb.PublishRequest{To: []string{"driver-1"}, Title: "Hi"})
 	st := status.Convert(err)
 	if st.Code() != codes.ResourceExhausted || len(st.Details()) != 1 {
 		t.Fatalf("got %v with %v", st, st.Details())
@@ -218,7 +222,7 @@ func TestPublishStreamAnswersInOrderAndSharesCommits(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for i := range count {
-			req := &pb.PublishRequest{To: []string{"driver-1"}, Id: fmt.Sprint("n-", i)}
+			req := &pb.PublishRequest{To: []string{"driver-1"}, Id: fmt.Sprint("n-", i), Title: "Hi"}
 			if i%50 == 7 {
 				req.Id = "not a name"
 			}

@@ -90,7 +90,7 @@ func TestOneAppLeavesPlacesForAnothersCalls(t *testing.T) {
 		refused := 0
 		for range 3 {
 			wg.Go(func() {
-				if _, err := p.Publish(hold, &godwitpb.PublishRequest{To: []string{"driver-1"}}); status.Code(err) == codes.ResourceExhausted {
+				if _, err := p.Publish(hold, &godwitpb.PublishRequest{To: []string{"driver-1"}, Title: "Hi"}); status.Code(err) == codes.ResourceExhausted {
 					refused++
 				}
 			})
@@ -100,7 +100,7 @@ func TestOneAppLeavesPlacesForAnothersCalls(t *testing.T) {
 			t.Errorf("a stream of the app that has two of four places: %v; %d of its publishes were refused", err, refused)
 		}
 		good, stop := context.WithTimeout(as("good"), time.Second)
-		if _, err := p.Publish(good, &godwitpb.PublishRequest{To: []string{"driver-1"}}); status.Code(err) == codes.ResourceExhausted {
+		if _, err := p.Publish(good, &godwitpb.PublishRequest{To: []string{"driver-1"}, Title: "Hi"}); status.Code(err) == codes.ResourceExhausted {
 			t.Errorf("another app's call: %v", err)
 		}
 		stop()

@@ -116,6 +116,7 @@ func open(t *testing.T) (*mailbox.Mailbox, *diary) {
 
 func publish(t *testing.T, to *diary, d notification.Draft) {
 	t.Helper()
+	d.Content.Title = "Hi"
 	n, err := d.Check("demo", time.Now(), func() string { return "made" })
 	if err != nil {
 		t.Fatal(err)
@@ -140,7 +141,7 @@ func TestSessionsReadWhatIsPublishedAgain(t *testing.T) {
 	if _, err := m.Ack(t.Context(), "demo", "bert", "", []string{"n1"}); err != nil {
 		t.Fatal(err)
 	}
-	n, err := (&notification.Draft{ID: "n1", To: []string{"anna", "bert", "carl"}}).Check("demo", time.Now(), nil)
+	n, err := (&notification.Draft{ID: "n1", To: []string{"anna", "bert", "carl"}, Content: notification.Content{Title: "Hi"}}).Check("demo", time.Now(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

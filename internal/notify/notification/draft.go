@@ -110,6 +110,9 @@ func (d *Draft) Check(app string, now time.Time, newID func() string) (*Notifica
 	if err != nil && !IsLapsed(err) {
 		return nil, err
 	}
+	if err == nil && d.Template == "" && d.Content.Empty() { // earlier versions stored such ones, so a repeated publish may be a duplicate
+		err = LapsedField("title", "is missing, and so are body, category and data: an empty notification tells its recipient nothing")
+	}
 	return n, err
 }
 
@@ -172,6 +175,11 @@ func GuessType(data []byte) string {
 		return "application/json"
 	}
 	return "application/octet-stream"
+}
+
+// Empty reports whether there is nothing that a recipient could be shown or a program could act on.
+func (c *Content) Empty() bool {
+	return c.Title == "" && c.Body == "" && c.Category == "" && len(c.Data) == 0 && len(c.Push) == 0
 }
 
 func (c *Content) check() error {

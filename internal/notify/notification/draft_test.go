@@ -15,6 +15,9 @@ func check(d notification.Draft) (*notification.Notification, error) {
 	if d.To == nil {
 		d.To = []string{"driver-42"}
 	}
+	if d.Content.Empty() && d.Content.ContentType == "" {
+		d.Content.Title = "Hi"
+	}
 	return d.Check("demo", now, func() string { return "made" })
 }
 
@@ -53,6 +56,35 @@ func TestBadInputNamesItsField(t *testing.T) {
 				t.Fatalf("got %v, want a complaint about %s", err, c.field)
 			}
 		})
+	}
+}
+
+func TestEmptyNotificationIsRefused(t *testing.T) {
+	const all = "title: is missing, and so are body, category and data"
+	for name, c := range map[string]struct {
+		draft notification.Draft
+		want  string // begins the error
+	}{
+		"nothing":             {notification.Draft{}, all},
+		"a type of no data":   {notification.Draft{Content: notification.Content{ContentType: "application/json"}}, all},
+		"a question of none":  {notification.Draft{ReplyBy: time.Hour}, all},
+		"expired besides":     {notification.Draft{ExpiresAt: now}, "expires_at: "},
+		"another fault first": {notification.Draft{TTL: -1}, "ttl: "},
+		"a title":             {notification.Draft{Content: notification.Content{Title: "x"}}, ""},
+		"a body":              {notification.Draft{Content: notification.Content{Body: "x"}}, ""},
+		"a category":          {notification.Draft{Content: notification.Content{Category: "NEW_RIDE"}}, ""},
+		"data":                {notification.Draft{Content: notification.Content{Data: []byte("{}")}}, ""},
+		"content for push":    {notification.Draft{Content: notification.Content{Push: []byte("{}")}}, ""},
+		"a template":          {notification.Draft{Template: "welcome"}, ""},
+	} {
+		c.draft.To = []string{"driver-42"}
+		n, err := c.draft.Check("demo", now, func() string { return "made" })
+		if c.want == all && (n == nil || !notification.IsLapsed(err)) {
+			t.Errorf("%s: a repeated publish of one that an earlier version stored is not recognised: %v", name, err)
+		}
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.HasPrefix(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
 	}
 }
 

@@ -227,7 +227,7 @@ func TestOpenEventFeedDoesNotHoldUpAStop(t *testing.T) {
 func TestAcceptedPublishSurvivesTheServer(t *testing.T) {
 	cfg := settings(t)
 	a := start(t, cfg)
-	if status, body, _ := ask(t, "POST", "http://"+a.Addresses().HTTP+"/v1/notifications", `{"to":"driver-42","id":"x"}`); status != 201 {
+	if status, body, _ := ask(t, "POST", "http://"+a.Addresses().HTTP+"/v1/notifications", `{"to":"driver-42","id":"x","title":"Hi"}`); status != 201 {
 		t.Fatalf("publish answers %d: %s", status, body)
 	}
 	stop(t, a)

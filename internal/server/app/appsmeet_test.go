@@ -253,7 +253,7 @@ func (m *meeting) furnish(x *tenant, receiver string) {
 	}
 	set("POST", "/v1/campaigns/"+x.ids["campaign"]+"/start", "")
 	m.becomes(x, "/v1/campaigns/"+x.ids["campaign"], `"state":"completed"`)
-	set("POST", "/v1/notifications", `{"to":"carl","id":"gone"}`) // so that carl is known at once, and not only when his session is recorded
+	set("POST", "/v1/notifications", `{"to":"carl","id":"gone","title":"Hi"}`) // so that carl is known at once, and not only when his session is recorded
 	set("DELETE", "/v1/notifications/gone", "")
 	poll := m.do("GET", "/v1/poll?wait=0s&group=north&objects=same&app="+x.app, x.session, "", nil)
 	_ = json.Unmarshal([]byte(poll.body), &v)

@@ -21,7 +21,7 @@ func TestAMetricTellsOfDamage(t *testing.T) {
 		return value
 	}
 	for i := range 20 {
-		if status, answer, _ := ask(t, http.MethodPost, url+"/v1/notifications", fmt.Sprintf(`{"to":"anna","id":"n%d"}`, i)); status != http.StatusCreated {
+		if status, answer, _ := ask(t, http.MethodPost, url+"/v1/notifications", fmt.Sprintf(`{"to":"anna","id":"n%d","title":"Hi"}`, i)); status != http.StatusCreated {
 			t.Fatalf("publishing answers %d: %s", status, answer)
 		}
 	}

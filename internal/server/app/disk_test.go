@@ -48,7 +48,7 @@ func (d *onDisk) publish() bool {
 	d.Helper()
 	d.next++
 	id := fmt.Sprint("n", d.next)
-	status, answer, _ := ask(d.T, http.MethodPost, d.url+"/v1/notifications", fmt.Sprintf(`{"to":"anna","id":%q}`, id))
+	status, answer, _ := ask(d.T, http.MethodPost, d.url+"/v1/notifications", fmt.Sprintf(`{"to":"anna","id":%q,"title":"Hi"}`, id))
 	switch {
 	case status == http.StatusCreated:
 		d.kept = append(d.kept, id)

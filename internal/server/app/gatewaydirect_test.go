@@ -144,7 +144,7 @@ func TestAHandedOverConnectionServesWhatItsOriginServes(t *testing.T) {
 	atHost, atListener := start(t, byHost), start(t, byListener)
 	serveShop(t, atHost)
 	serveShop(t, atListener)
-	publish := "POST /v1/notifications HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer dev\r\nContent-Length: 10\r\n\r\n" + `{"to":"a"}`
+	publish := "POST /v1/notifications HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer dev\r\nContent-Length: 23\r\n\r\n" + `{"to":"a","title":"Hi"}`
 	call := "GET /gw/shop/a HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer dev\r\n\r\n"
 	for _, c := range []struct {
 		a          *app.App

@@ -19,7 +19,7 @@ type ackedJSON struct{ Acked int }
 func TestAckCountsWhatItSettled(t *testing.T) {
 	w := newWorld(t)
 	for i := range 3 {
-		w.post("/v1/notifications", fmt.Sprintf(`{"to":"a","id":"n%d"}`, i)).want(http.StatusCreated)
+		w.post("/v1/notifications", fmt.Sprintf(`{"to":"a","id":"n%d","title":"Hi"}`, i)).want(http.StatusCreated)
 	}
 	token := w.token("shop", "a")
 	ack := func(ids string) int {
@@ -46,7 +46,7 @@ func TestAckTakesItsTokenFromTheQueryToo(t *testing.T) {
 
 func TestAckNeedsTheRecipientsOwnToken(t *testing.T) {
 	w := newWorld(t)
-	w.post("/v1/notifications", `{"to":"a","id":"n"}`).want(http.StatusCreated)
+	w.post("/v1/notifications", `{"to":"a","id":"n","title":"Hi"}`).want(http.StatusCreated)
 	ack := func(query, key string) answer {
 		return w.do(request{method: "POST", path: "/v1/acks" + query, body: `{"ids":["n"]}`, key: key})
 	}

@@ -39,19 +39,20 @@ func TestBatchAnswersEveryLineInOrder(t *testing.T) {
 	w := newWorld(t)
 	w.mailbox.full["full"] = true
 	rs := w.ndjson(
-		`{"to":"a","id":"n1"}`,
+		`{"to":"a","id":"n1","title":"Hi"}`,
 		`{"to":"a","id":"n2","titel":"x"}`,
 		`not json`,
 		``,
-		`{"to":["a","b b"],"id":"n3"}`,
-		`{"to":"full","id":"n4"}`,
-		`{"to":"a","id":"n1"}`,
-		`{"to":"a","id":"n5","reply_by":"31d"}`,
+		`{"to":["a","b b"],"id":"n3","title":"Hi"}`,
+		`{"to":"full","id":"n4","title":"Hi"}`,
+		`{"to":"a","id":"n1","title":"Hi"}`,
+		`{"to":"a","id":"n5","reply_by":"31d","title":"Hi"}`,
 		`{"to":"`+strings.Repeat("x", 256<<10)+`"}`,
-		"  {\"to\":\"a\",\"id\":\"n6\"}\r",
+		"  {\"to\":\"a\",\"id\":\"n6\",\"title\":\"Hi\"}\r",
+		`{"to":"a","id":"n7"}`,
 	).want(http.StatusOK).lines()
-	if len(rs) != 9 {
-		t.Fatalf("%d results, want 9", len(rs))
+	if len(rs) != 10 {
+		t.Fatalf("%d results, want 10", len(rs))
 	}
 	if rs[0].ID != "n1" || rs[0].Status != "stored" {
 		t.Errorf("line 1: %+v", rs[0])
@@ -77,13 +78,14 @@ func TestBatchAnswersEveryLineInOrder(t *testing.T) {
 	if rs[8].ID != "n6" || rs[8].Status != "stored" {
 		t.Errorf("line 10: %+v", rs[8])
 	}
+	checkProblem(t, *rs[9].Error, 400, "bad-input", "title")
 }
 
 func TestBatchSharesCommitsInChunks(t *testing.T) {
 	w := newWorld(t)
 	lines := make([]string, 1200)
 	for i := range lines {
-		lines[i] = fmt.Sprintf(`{"to":"r%d","id":"n%d"}`, i%7, i)
+		lines[i] = fmt.Sprintf(`{"to":"r%d","id":"n%d","title":"Hi"}`, i%7, i)
 	}
 	rs := w.ndjson(lines...).want(http.StatusOK).lines()
 	for i, r := range rs {
@@ -98,7 +100,7 @@ func TestBatchSharesCommitsInChunks(t *testing.T) {
 
 func TestBatchOverItsLimitsPublishesNothing(t *testing.T) {
 	w := newWorld(t)
-	line := `{"to":"a"}`
+	line := `{"to":"a","title":"Hi"}`
 	over := slices.Repeat([]string{line}, backend.MaxBatchLines+1)
 	w.ndjson(over...).problem(http.StatusRequestEntityTooLarge, "too-large", "")
 	w.ndjson(strings.Repeat(" ", backend.MaxBatchBytes+1)).problem(http.StatusRequestEntityTooLarge, "too-large", "")
@@ -117,7 +119,7 @@ func TestBatchRetriedWithItsIdempotencyKeyIsAllDuplicates(t *testing.T) {
 	w := newWorld(t)
 	send := func() []resultJSON {
 		return w.do(request{
-			method: "POST", path: "/v1/notifications/batch", body: "{\"to\":\"a\"}\n{\"to\":\"a\"}\nbad\n{\"to\":\"a\",\"id\":\"mine\"}\n",
+			method: "POST", path: "/v1/notifications/batch", body: "{\"to\":\"a\",\"title\":\"Hi\"}\n{\"to\":\"a\",\"title\":\"Hi\"}\nbad\n{\"to\":\"a\",\"id\":\"mine\",\"title\":\"Hi\"}\n",
 			header: map[string]string{"Content-Type": "application/x-ndjson", "Idempotency-Key": "k"},
 		}).want(http.StatusOK).lines()
 	}
@@ -135,7 +137,7 @@ func TestBatchRetriedWithItsIdempotencyKeyIsAllDuplicates(t *testing.T) {
 func TestBatchSaysOfEveryLineThatTheStoreFailed(t *testing.T) {
 	w := newWorld(t)
 	w.mailbox.setFail(mailbox.ErrNoSpace)
-	rs := w.ndjson(`{"to":"a","id":"n1"}`, `{"to":["b"],"id":"n2"}`).want(http.StatusOK).lines()
+	rs := w.ndjson(`{"to":"a","id":"n1","title":"Hi"}`, `{"to":["b"],"id":"n2","title":"Hi"}`).want(http.StatusOK).lines()
 	for i, r := range rs {
 		checkProblem(t, *r.Error, 503, "no-space", "")
 		if r.Error.RetryAfter == 0 || r.ID != fmt.Sprintf("n%d", i+1) {

@@ -40,9 +40,9 @@ func TestNotificationsOfAllRecipientsAreListed(t *testing.T) {
 		t.Errorf("an app without any has %q", got)
 	}
 	for i := range 3 {
-		w.post("/v1/notifications", fmt.Sprintf(`{"to":["anna","bert.1"],"id":"n%d"}`, i)).want(200)
+		w.post("/v1/notifications", fmt.Sprintf(`{"to":["anna","bert.1"],"id":"n%d","title":"Hi"}`, i)).want(200)
 	}
-	w.post("/v1/notifications", `{"to":"zoe","id":"later","send_at":"`+time.Now().Add(time.Hour).UTC().Format(time.RFC3339)+`"}`).want(201)
+	w.post("/v1/notifications", `{"to":"zoe","id":"later","send_at":"`+time.Now().Add(time.Hour).UTC().Format(time.RFC3339)+`","title":"Hi"}`).want(201)
 	w.delete("/v1/notifications/n1?to=anna").want(200)
 	all := []string{"anna/n2 stored", "anna/n1 recalled", "anna/n0 stored", "bert.1/n2 stored", "bert.1/n1 stored", "bert.1/n0 stored", "zoe/later scheduled"}
 	for limit := 1; limit <= 8; limit++ {

@@ -19,7 +19,7 @@ import (
 func TestRequestSentBeforeHandoverIsAnswered(t *testing.T) {
 	w, d := directly(t)
 	c := w.wire()
-	c.send(strings.Repeat(post(w.key, `{"to":"a"}`), 100))
+	c.send(strings.Repeat(post(w.key, `{"to":"a","title":"Hi"}`), 100))
 	for range 100 {
 		c.want(http.StatusCreated)
 	}
@@ -31,7 +31,7 @@ func TestRequestSentBeforeHandoverIsAnswered(t *testing.T) {
 func TestARequestInPartsIsAnsweredWhenItIsWhole(t *testing.T) {
 	w, d := directly(t)
 	c := w.primed()
-	p := post(w.key, `{"to":"a"}`)
+	p := post(w.key, `{"to":"a","title":"Hi"}`)
 	for i := range len(p) {
 		c.send(p[i : i+1])
 	}
@@ -47,7 +47,7 @@ func TestARequestInPartsIsAnsweredWhenItIsWhole(t *testing.T) {
 func TestASlowRequestGoesBack(t *testing.T) {
 	w, d := directly(t)
 	c := w.primed()
-	p := post(w.key, `{"to":"a"}`)
+	p := post(w.key, `{"to":"a","title":"Hi"}`)
 	c.send(p[:len(p)-3])
 	eventually.True(t, "the connection goes back", func() bool { return d.Stats().Returned == 1 })
 	c.send(p[len(p)-3:])
@@ -63,11 +63,11 @@ func TestAConnectionThatWentBackComesAgainOnceItIsWorthIt(t *testing.T) {
 		if s := d.Stats(); s.Taken != 1 {
 			t.Fatalf("taken over %d times before it was worth it", s.Taken)
 		}
-		c.send(post(w.key, `{"to":"a"}`))
+		c.send(post(w.key, `{"to":"a","title":"Hi"}`))
 		c.want(http.StatusCreated)
 	}
 	eventually.True(t, "the connection is taken over again", func() bool { return d.Stats().Taken == 2 })
-	c.send(post(w.key, `{"to":"a"}`))
+	c.send(post(w.key, `{"to":"a","title":"Hi"}`))
 	c.want(http.StatusCreated)
 	if s := d.Stats(); s.Exchanges != 1 || s.Connections != 1 {
 		t.Errorf("after it came again: %+v", s)
@@ -81,16 +81,16 @@ func TestARevokedKeyIsRefusedOnAConnectionThatUsedIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.send(post(secret, `{"to":"a"}`))
+	c.send(post(secret, `{"to":"a","title":"Hi"}`))
 	c.want(http.StatusCreated)
 	if err := w.access.DeleteKey(t.Context(), "shop", key.ID); err != nil {
 		t.Fatal(err)
 	}
-	c.send(post(secret, `{"to":"a"}`))
+	c.send(post(secret, `{"to":"a","title":"Hi"}`))
 	if text := c.want(http.StatusUnauthorized); !strings.Contains(text, `Bearer realm="godwit"`) {
 		t.Errorf("refused with %s", text)
 	}
-	c.send(post(w.key, `{"to":"a"}`))
+	c.send(post(w.key, `{"to":"a","title":"Hi"}`))
 	c.want(http.StatusCreated)
 	if s := d.Stats(); s.Exchanges != 3 {
 		t.Errorf("%d publishes were answered off net/http, want 3", s.Exchanges)
@@ -104,7 +104,7 @@ func TestAShutdownAnswersWhatIsUnderWay(t *testing.T) {
 	idle, busy := w.primed(), w.primed()
 	eventually.True(t, "both are handed over", func() bool { return d.Stats().Connections == 2 })
 	release := w.mailbox.hold()
-	busy.send(post(w.key, `{"to":"a"}`))
+	busy.send(post(w.key, `{"to":"a","title":"Hi"}`))
 	eventually.True(t, "the publish is with the store", func() bool { return w.mailbox.held() == 1 })
 	var down sync.WaitGroup
 	var err error
@@ -132,7 +132,7 @@ func TestAShutdownThatRunsOutOfTimeCutsOff(t *testing.T) {
 	eventually.True(t, "it is handed over", func() bool { return d.Stats().Connections == 1 })
 	release := w.mailbox.hold()
 	defer release()
-	c.send(post(w.key, `{"to":"a"}`))
+	c.send(post(w.key, `{"to":"a","title":"Hi"}`))
 	eventually.True(t, "the publish is with the store", func() bool { return w.mailbox.held() == 1 })
 	ctx, cancel := context.WithCancelCause(t.Context())
 	late := errors.New("late")
@@ -151,7 +151,7 @@ func TestHalfClosedClientIsAnswered(t *testing.T) {
 	c := w.primed()
 	eventually.True(t, "it is handed over", func() bool { return d.Stats().Connections == 1 })
 	release := w.mailbox.hold()
-	c.send(strings.Repeat(post(w.key, `{"to":"a"}`), 3))
+	c.send(strings.Repeat(post(w.key, `{"to":"a","title":"Hi"}`), 3))
 	eventually.True(t, "the publish is with the store", func() bool { return w.mailbox.held() == 1 })
 	if err := c.nc.CloseWrite(); err != nil {
 		t.Fatal(err)
@@ -174,7 +174,7 @@ func TestSlowReaderIsWaitedFor(t *testing.T) {
 	many := strings.Join(slices.Repeat([]string{"someone"}, 40), `","`)
 	var sending sync.WaitGroup
 	sending.Go(func() {
-		_, _ = io.WriteString(c.nc, strings.Repeat(post(w.key, `{"to":["`+many+`"],"id":"x"}`), n))
+		_, _ = io.WriteString(c.nc, strings.Repeat(post(w.key, `{"to":["`+many+`"],"id":"x","title":"Hi"}`), n))
 	})
 	defer func() {
 		if t.Failed() {
@@ -197,12 +197,12 @@ func TestAPanicIsAnsweredAndHarmsNobodyElse(t *testing.T) {
 	w, _ := directly(t)
 	c := w.primed()
 	w.mailbox.setFail(errPanic)
-	c.send(post(w.key, `{"to":"a"}`))
+	c.send(post(w.key, `{"to":"a","title":"Hi"}`))
 	if text := c.want(http.StatusInternalServerError); strings.Contains(text, "boom") {
 		t.Errorf("the client is told %s", text)
 	}
 	w.mailbox.setFail(nil)
-	c.send(post(w.key, `{"to":"a"}`))
+	c.send(post(w.key, `{"to":"a","title":"Hi"}`))
 	c.want(http.StatusCreated)
 }
 

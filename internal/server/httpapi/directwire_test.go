@@ -122,7 +122,7 @@ func post(key, body string, headers ...string) string {
 func (w *world) primed() *wire {
 	w.t.Helper()
 	c := w.wire()
-	c.send(post(w.key, `{"to":"first"}`))
+	c.send(post(w.key, `{"to":"first","title":"Hi"}`))
 	c.want(http.StatusCreated)
 	return c
 }

@@ -113,8 +113,8 @@ func TestNotificationGoesAllTheWay(t *testing.T) {
 	if got.Acked != 1 || w.status("n1", "driver-42") != "acked" {
 		t.Errorf("acked %d, status %s", got.Acked, w.status("n1", "driver-42"))
 	}
-	w.post("/v1/notifications", `{"to":"driver-42","id":"n2","collapse_key":"k"}`).want(http.StatusCreated)
-	w.post("/v1/notifications", `{"to":"driver-42","id":"n3","collapse_key":"k"}`).want(http.StatusCreated)
+	w.post("/v1/notifications", `{"to":"driver-42","id":"n2","collapse_key":"k","title":"Hi"}`).want(http.StatusCreated)
+	w.post("/v1/notifications", `{"to":"driver-42","id":"n3","collapse_key":"k","title":"Hi"}`).want(http.StatusCreated)
 	w.delete("/v1/notifications/n3").want(http.StatusOK)
 	if a, b := w.status("n2", "driver-42"), w.status("n3", "driver-42"); a != "replaced" || b != "recalled" {
 		t.Errorf("statuses %s and %s, want replaced and recalled", a, b)
@@ -138,9 +138,9 @@ func TestBatchIsDeliveredAndPagedThroughTheRealStore(t *testing.T) {
 	w := newRealWorld(t)
 	var lines []string
 	for i := range 60 {
-		lines = append(lines, fmt.Sprintf(`{"to":"r%d","id":"n%02d"}`, i%3, i))
+		lines = append(lines, fmt.Sprintf(`{"to":"r%d","id":"n%02d","title":"Hi"}`, i%3, i))
 	}
-	lines = append(lines, `{"to":"r0","id":"over"}`)
+	lines = append(lines, `{"to":"r0","id":"over","title":"Hi"}`)
 	rs := w.ndjson(lines...).want(http.StatusOK).lines()
 	for i, r := range rs[:60] {
 		if r.Status != "stored" {
@@ -170,8 +170,8 @@ func TestBatchIsDeliveredAndPagedThroughTheRealStore(t *testing.T) {
 func TestExpiredAndScheduledShowInStatus(t *testing.T) {
 	w := newRealWorld(t)
 	feed := w.follow("?types=expired", nil)
-	w.post("/v1/notifications", `{"to":"a","id":"gone","expires_at":"`+time.Now().Add(300*time.Millisecond).UTC().Format(time.RFC3339Nano)+`"}`).want(http.StatusCreated)
-	w.post("/v1/notifications", `{"to":"a","id":"later","send_at":"`+time.Now().Add(time.Hour).UTC().Format(time.RFC3339)+`"}`).want(http.StatusCreated)
+	w.post("/v1/notifications", `{"to":"a","id":"gone","expires_at":"`+time.Now().Add(300*time.Millisecond).UTC().Format(time.RFC3339Nano)+`","title":"Hi"}`).want(http.StatusCreated)
+	w.post("/v1/notifications", `{"to":"a","id":"later","send_at":"`+time.Now().Add(time.Hour).UTC().Format(time.RFC3339)+`","title":"Hi"}`).want(http.StatusCreated)
 	if e := feed.event(); e.ID != "gone" {
 		t.Errorf("event %+v", e)
 	}
@@ -186,7 +186,7 @@ func TestExpiredAndScheduledShowInStatus(t *testing.T) {
 func TestNotificationNoClientCanTakeFailsAndBlocksNothing(t *testing.T) {
 	w := newRealWorld(t)
 	feed := w.follow("?types=failed", nil)
-	w.post("/v1/notifications", `{"to":"driver-42","id":"bad"}`).want(http.StatusCreated)
+	w.post("/v1/notifications", `{"to":"driver-42","id":"bad","title":"Hi"}`).want(http.StatusCreated)
 	sess := ""
 	for n := 1; n <= notification.MaxNacks; n++ {
 		sess, _ = w.poll("driver-42", sess, "notification")
@@ -201,7 +201,7 @@ func TestNotificationNoClientCanTakeFailsAndBlocksNothing(t *testing.T) {
 	if s.Status != "failed" || s.Channels[0].Status != "failed" || !strings.HasSuffix(*s.Channels[0].Detail, want) {
 		t.Errorf("status %s, detail %q, want failed and %q", s.Status, *s.Channels[0].Detail, want)
 	}
-	w.post("/v1/notifications", `{"to":"driver-42","id":"good"}`).want(http.StatusCreated)
+	w.post("/v1/notifications", `{"to":"driver-42","id":"good","title":"Hi"}`).want(http.StatusCreated)
 	if _, ids := w.poll("driver-42", sess, "notification"); !slices.Equal(ids, []string{"good"}) {
 		t.Errorf("then came %v, want what is good", ids)
 	}

@@ -163,7 +163,7 @@ func TestRecipientShowsAndForgetsItsEndpoints(t *testing.T) {
 	if !strings.Contains(a.body, made.ID) || strings.Contains(a.body, "push.example") {
 		t.Errorf("recipient %s", a.body)
 	}
-	w.post("/v1/notifications", `{"to":"ada","id":"n1"}`).want(http.StatusCreated)
+	w.post("/v1/notifications", `{"to":"ada","id":"n1","title":"Hi"}`).want(http.StatusCreated)
 	if a := w.get("/v1/recipients").want(http.StatusOK); !strings.Contains(a.body, made.ID) {
 		t.Errorf("recipients %s", a.body)
 	}

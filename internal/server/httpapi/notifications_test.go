@@ -48,7 +48,7 @@ func TestPublishIsStoredAndAgainADuplicate(t *testing.T) {
 
 func TestPublishMakesAnID(t *testing.T) {
 	w := newWorld(t)
-	r := decode[resultJSON](w.post("/v1/notifications", `{"to":"a"}`).want(http.StatusCreated))
+	r := decode[resultJSON](w.post("/v1/notifications", `{"to":"a","title":"Hi"}`).want(http.StatusCreated))
 	if len(r.ID) != 26 {
 		t.Errorf("id %q is not a ULID", r.ID)
 	}
@@ -60,7 +60,7 @@ func TestPublishMakesAnID(t *testing.T) {
 func TestPublishToAListAnswersInOrder(t *testing.T) {
 	w := newWorld(t)
 	w.mailbox.full["full"] = true
-	rs := decode[resultJSON](w.post("/v1/notifications", `{"to":["a","b b","full","c"],"id":"x"}`).want(http.StatusOK)).Results
+	rs := decode[resultJSON](w.post("/v1/notifications", `{"to":["a","b b","full","c"],"id":"x","title":"Hi"}`).want(http.StatusOK)).Results
 	if len(rs) != 4 {
 		t.Fatalf("%d results, want 4", len(rs))
 	}
@@ -77,7 +77,7 @@ func TestPublishToAListAnswersInOrder(t *testing.T) {
 	if rs[2].Error.RetryAfter == 0 {
 		t.Error("a full mailbox does not say when to retry")
 	}
-	if rs := decode[resultJSON](w.post("/v1/notifications", `{"to":["alone"]}`).want(http.StatusOK)).Results; len(rs) != 1 {
+	if rs := decode[resultJSON](w.post("/v1/notifications", `{"to":["alone"],"title":"Hi"}`).want(http.StatusOK)).Results; len(rs) != 1 {
 		t.Errorf("a list of one gets %d results", len(rs))
 	}
 }
@@ -85,7 +85,7 @@ func TestPublishToAListAnswersInOrder(t *testing.T) {
 func TestScheduledPublishSaysSo(t *testing.T) {
 	w := newWorld(t)
 	at := time.Now().Add(time.Hour).UTC()
-	r := decode[resultJSON](w.post("/v1/notifications", fmt.Sprintf(`{"to":"a","ttl":60,"send_at":%q}`, at.Format(time.RFC3339))).want(http.StatusCreated))
+	r := decode[resultJSON](w.post("/v1/notifications", fmt.Sprintf(`{"to":"a","title":"Hi","ttl":60,"send_at":%q}`, at.Format(time.RFC3339))).want(http.StatusCreated))
 	if r.Status != "scheduled" || !r.ExpiresAt.Equal(at.Truncate(time.Second).Add(time.Minute)) {
 		t.Errorf("answer %+v, want it scheduled and expiring a minute after %s", r, at)
 	}
@@ -100,15 +100,18 @@ func TestBadPublishNamesTheField(t *testing.T) {
 	far := time.Now().Add(31 * 24 * time.Hour).Format(time.RFC3339)
 	for _, c := range []struct{ body, field string }{
 		{`{}`, "to"},
-		{`{"to":""}`, "to"},
-		{`{"to":[]}`, "to"},
+		{`{"to":"a"}`, "title"},
+		{`{"to":["a","b"],"ttl":"1h","content_type":"text/plain","data":""}`, "title"},
+		{`{"to":"a","title":"","body":"","category":"","data":null}`, "title"},
+		{`{"to":"","title":"Hi"}`, "to"},
+		{`{"to":[],"title":"Hi"}`, "to"},
 		{`{"to":null}`, "to"},
 		{`{"to":7}`, "to"},
 		{`{"to":{}}`, "to"},
-		{`{"to":["a",7]}`, "to[1]"},
-		{`{"to":"a b"}`, "to"},
-		{`{"to":"` + long + `"}`, "to"},
-		{`{"to":[` + many + `]}`, "to"},
+		{`{"to":["a",7],"title":"Hi"}`, "to[1]"},
+		{`{"to":"a b","title":"Hi"}`, "to"},
+		{`{"to":"` + long + `","title":"Hi"}`, "to"},
+		{`{"to":[` + many + `],"title":"Hi"}`, "to"},
 		{`{"to":"a","titel":"x"}`, "titel"},
 		{`{"to":"a","title":7}`, "title"},
 		{`{"to":"a","title":0}`, "title"},
@@ -116,31 +119,31 @@ func TestBadPublishNamesTheField(t *testing.T) {
 		{`{"to":"a","title":"x","title":"y"}`, "title"},
 		{`{"to":"a","body":["x"]}`, "body"},
 		{`{"to":"a","category":true}`, "category"},
-		{`{"to":"a","id":"a/b"}`, "id"},
-		{`{"to":"a","id":""}`, "id"},
+		{`{"to":"a","id":"a/b","title":"Hi"}`, "id"},
+		{`{"to":"a","id":"","title":"Hi"}`, "id"},
 		{`{"to":"a","id":12}`, "id"},
-		{`{"to":"a","id":"` + long + `"}`, "id"},
-		{`{"to":"a","ttl":"soon"}`, "ttl"},
+		{`{"to":"a","id":"` + long + `","title":"Hi"}`, "id"},
+		{`{"to":"a","ttl":"soon","title":"Hi"}`, "ttl"},
 		{`{"to":"a","ttl":0}`, "ttl"},
-		{`{"to":"a","ttl":"0s"}`, "ttl"},
+		{`{"to":"a","ttl":"0s","title":"Hi"}`, "ttl"},
 		{`{"to":"a","ttl":-5}`, "ttl"},
 		{`{"to":"a","ttl":1.5}`, "ttl"},
 		{`{"to":"a","ttl":true}`, "ttl"},
-		{`{"to":"a","ttl":"31d"}`, "ttl"},
+		{`{"to":"a","ttl":"31d","title":"Hi"}`, "ttl"},
 		{`{"to":"a","ttl":99999999999999999999}`, "ttl"},
-		{`{"to":"a","ttl":"1h","expires_at":"` + far + `"}`, "expires_at"},
-		{`{"to":"a","expires_at":"` + past + `"}`, "expires_at"},
-		{`{"to":"a","expires_at":"` + far + `"}`, "expires_at"},
-		{`{"to":"a","expires_at":"tomorrow"}`, "expires_at"},
-		{`{"to":"a","expires_at":"0001-01-01T00:00:00Z"}`, "expires_at"},
+		{`{"to":"a","ttl":"1h","expires_at":"` + far + `","title":"Hi"}`, "expires_at"},
+		{`{"to":"a","expires_at":"` + past + `","title":"Hi"}`, "expires_at"},
+		{`{"to":"a","expires_at":"` + far + `","title":"Hi"}`, "expires_at"},
+		{`{"to":"a","expires_at":"tomorrow","title":"Hi"}`, "expires_at"},
+		{`{"to":"a","expires_at":"0001-01-01T00:00:00Z","title":"Hi"}`, "expires_at"},
 		{`{"to":"a","expires_at":1700000000}`, "expires_at"},
-		{`{"to":"a","send_at":"` + far + `"}`, "send_at"},
+		{`{"to":"a","send_at":"` + far + `","title":"Hi"}`, "send_at"},
 		{`{"to":"a","send_at":7}`, "send_at"},
-		{`{"to":"a","collapse_key":"a b"}`, "collapse_key"},
+		{`{"to":"a","collapse_key":"a b","title":"Hi"}`, "collapse_key"},
 		{`{"to":"a","collapse_key":[]}`, "collapse_key"},
-		{`{"to":"a","priority":"urgent"}`, "priority"},
+		{`{"to":"a","priority":"urgent","title":"Hi"}`, "priority"},
 		{`{"to":"a","priority":1}`, "priority"},
-		{`{"to":"a","ack":"some"}`, "ack"},
+		{`{"to":"a","ack":"some","title":"Hi"}`, "ack"},
 		{`{"to":"a","ack":false}`, "ack"},
 		{`{"to":"a","data":{"a":}}`, "data"},
 		{`{"to":"a","data":[1 2]}`, "data"},
@@ -159,11 +162,11 @@ func TestBadPublishNamesTheField(t *testing.T) {
 		{`{"to":"a","escalate":[{"after":"5s"}]}`, "escalate[0].channel"},
 		{`{"to":"a","escalate":[{"channel":"live"},{"channel":"live","after":"x"}]}`, "escalate[1].after"},
 		{`{"to":"a","escalate":[{"channel":"live","when":1}]}`, "escalate[0].when"},
-		{`{"to":"a","escalate":[{"channel":"live"},{"channel":"fcm","after":"5s"}]}`, "escalate[1].channel"},
+		{`{"to":"a","title":"Hi","escalate":[{"channel":"live"},{"channel":"fcm","after":"5s"}]}`, "escalate[1].channel"},
 		{`{"to":"a","escalate":[{"channel":"fcm","after":"-5s"}]}`, "escalate[0].after"},
 		{`{"to":"a","escalate":[{"channel":"fcm","after":"5s"},{"channel":"telegram","after":"4s"}]}`, "escalate[1].after"},
 		{`{"to":"a","escalate":[{"channel":"fcm","after":"5s"},{"channel":"live","after":"6s"}]}`, "escalate[1].channel"},
-		{`{"to":"a","ttl":"5s","escalate":[{"channel":"live"},{"channel":"fcm","after":"5s"}]}`, "escalate[1].after"},
+		{`{"to":"a","title":"Hi","ttl":"5s","escalate":[{"channel":"live"},{"channel":"fcm","after":"5s"}]}`, "escalate[1].after"},
 		{`{"to":"a","ack":"none","escalate":[{"channel":"live"},{"channel":"fcm","after":"5s"}]}`, "escalate"},
 		{`{"to":"a","escalate":[` + strings.TrimSuffix(strings.Repeat(`{"channel":"fcm"},`, 9), ",") + `]}`, "escalate"},
 		{`{"to":"a","escalate":[{"channel":"live"},{"channel":"fcm","settle":"clicked"}]}`, "escalate[1].settle"},
@@ -174,8 +177,8 @@ func TestBadPublishNamesTheField(t *testing.T) {
 		{`{"to":"a","escalate":[{"channel":"fcm","to":"sms"}]}`, "escalate[0].to"},
 		{`{"to":"a","escalate":[{"channel":"webhook","to":""}]}`, "escalate[0].to"},
 		{`{"to":"a","escalate":[{"channel":"webhook","to":"s/ms"}]}`, "escalate[0].to"},
-		{`{"to":"a","reply_by":"31d"}`, "reply_by"},
-		{`{"to":"a","reply_by":"72h","ack":"none"}`, "reply_by"},
+		{`{"to":"a","reply_by":"31d","title":"Hi"}`, "reply_by"},
+		{`{"to":"a","reply_by":"72h","ack":"none","title":"Hi"}`, "reply_by"},
 		{`{"to":"a","reply_by":[]}`, "reply_by"},
 	} {
 		p := w.post("/v1/notifications", c.body).problem(http.StatusBadRequest, "bad-input", c.field)
@@ -183,7 +186,7 @@ func TestBadPublishNamesTheField(t *testing.T) {
 			t.Errorf("%.60s: detail %q does not begin with the field", c.body, p.Detail)
 		}
 	}
-	if p := w.post("/v1/notifications", `{"to":"a","escalate":[{"channel":"fcm"}]}`).problem(http.StatusBadRequest, "bad-input", "escalate[0].channel"); !strings.Contains(p.Detail, "channel fcm is not configured") {
+	if p := w.post("/v1/notifications", `{"to":"a","title":"Hi","escalate":[{"channel":"fcm"}]}`).problem(http.StatusBadRequest, "bad-input", "escalate[0].channel"); !strings.Contains(p.Detail, "channel fcm is not configured") {
 		t.Errorf("detail %q", p.Detail)
 	}
 	if n := w.mailbox.commits(); len(n) != 0 {
@@ -194,9 +197,9 @@ func TestBadPublishNamesTheField(t *testing.T) {
 func TestMalformedJSONIsRefusedWithItsPlace(t *testing.T) {
 	w := newWorld(t)
 	for _, body := range []string{
-		"", " ", "null", "[]", `"a"`, "{", `{"to"`, `{"to":`, `{"to":"a"`, `{"to":"a",}`, `{"to":"a"} x`, `{"to":"a"}{}`, `{to:"a"}`,
-		`{"to":"a" "id":"b"}`, `{"to":["a",]}`, `{"to":["a" "b"]}`, "{\"to\":\"a\nb\"}", `{"to":"\x"}`, `{"to":"\u12"}`, "{\"to\":\"\xff\"}",
-		"{\"to\":\"a\",\"data\":\"x\ny\"}", `{"to":"a","data":"x`, `{"to":"a","data":}`, `{"to":"a","title":nul}`, "{\"to\":\"a\"}\x00",
+		"", " ", "null", "[]", `"a"`, "{", `{"to"`, `{"to":`, `{"to":"a"`, `{"to":"a",}`, `{"to":"a","title":"Hi"} x`, `{"to":"a","title":"Hi"}{}`, `{to:"a"}`,
+		`{"to":"a" "id":"b"}`, `{"to":["a",],"title":"Hi"}`, `{"to":["a" "b"],"title":"Hi"}`, "{\"to\":\"a\nb\",\"title\":\"Hi\"}", `{"to":"\x","title":"Hi"}`, `{"to":"\u12","title":"Hi"}`, "{\"to\":\"\xff\",\"title\":\"Hi\"}",
+		"{\"to\":\"a\",\"data\":\"x\ny\"}", `{"to":"a","data":"x`, `{"to":"a","data":}`, `{"to":"a","title":nul}`, "{\"to\":\"a\",\"title\":\"Hi\"}\x00",
 	} {
 		if p := w.post("/v1/notifications", body).problem(http.StatusBadRequest, "bad-json", ""); p.Detail == "" {
 			t.Errorf("%q: no detail", body)
@@ -218,7 +221,7 @@ func TestDataComesInEveryForm(t *testing.T) {
 		{`"data_base64":"AP8=","content_type":"image/png"`, "\x00\xff", "image/png"},
 	} {
 		id := fmt.Sprintf("data-%d", i)
-		w.post("/v1/notifications", `{"to":"a","id":"`+id+`",`+c.fields+`}`).want(http.StatusCreated)
+		w.post("/v1/notifications", `{"to":"a","title":"Hi","id":"`+id+`",`+c.fields+`}`).want(http.StatusCreated)
 		if got, _ := w.mailbox.content("shop", "a", id); string(got.Data) != c.data || got.ContentType != c.contentType {
 			t.Errorf("%s: stored %q as %q, want %q as %q", c.fields, got.Data, got.ContentType, c.data, c.contentType)
 		}
@@ -228,7 +231,7 @@ func TestDataComesInEveryForm(t *testing.T) {
 func TestNullCountsAsNotGiven(t *testing.T) {
 	w := newWorld(t)
 	w.post("/v1/notifications", `{"to":"a","id":null,"title":null,"ttl":null,"expires_at":null,"send_at":null,"priority":null,"ack":null,
-	 "escalate":null,"reply_by":null,"data":null,"data_base64":null,"content_type":null,"collapse_key":null,"body":null,"category":null}`).want(http.StatusCreated)
+	 "escalate":null,"reply_by":null,"data":null,"data_base64":null,"content_type":null,"collapse_key":null,"body":"Hi","category":null}`).want(http.StatusCreated)
 }
 
 func TestRequestOver256KBIsRefused(t *testing.T) {
@@ -267,7 +270,7 @@ func TestIdempotencyKeyMakesARetryADuplicate(t *testing.T) {
 	if call.DerivedID("shop", "k", 0) == call.DerivedID("other", "k", 0) {
 		t.Error("two apps share derived ids")
 	}
-	send(strings.Repeat("k", 256), `{"to":"a"}`).problem(http.StatusBadRequest, "bad-input", "Idempotency-Key")
+	send(strings.Repeat("k", 256), `{"to":"a","title":"Hi"}`).problem(http.StatusBadRequest, "bad-input", "Idempotency-Key")
 }
 
 func TestStoreFailuresTellThePublisherToRetry(t *testing.T) {
@@ -283,7 +286,7 @@ func TestStoreFailuresTellThePublisherToRetry(t *testing.T) {
 		{errors.New("disk on fire at /secret/path"), 503, "not-stored"},
 	} {
 		w.mailbox.setFail(c.err)
-		for _, a := range []answer{w.post("/v1/notifications", `{"to":"a"}`), w.post("/v1/notifications", `{"to":["a","b"]}`), w.post("/v1/notify/a", "x")} {
+		for _, a := range []answer{w.post("/v1/notifications", `{"to":"a","title":"Hi"}`), w.post("/v1/notifications", `{"to":["a","b"],"title":"Hi"}`), w.post("/v1/notify/a", "x")} {
 			p := a.problem(c.status, c.slug, "")
 			if a.header.Get("Retry-After") == "" || p.RetryAfter == 0 {
 				t.Errorf("%s: no Retry-After", c.slug)
@@ -301,7 +304,7 @@ func TestStoreFailuresTellThePublisherToRetry(t *testing.T) {
 	}
 	w.mailbox.setFail(nil)
 	w.mailbox.full["a"] = true
-	if a := w.post("/v1/notifications", `{"to":"a"}`); a.problem(429, "mailbox-full", "").Status == 429 && a.header.Get("Retry-After") == "" {
+	if a := w.post("/v1/notifications", `{"to":"a","title":"Hi"}`); a.problem(429, "mailbox-full", "").Status == 429 && a.header.Get("Retry-After") == "" {
 		t.Error("a full mailbox does not say when to retry")
 	}
 }
@@ -310,13 +313,13 @@ func TestPublishLimitAnswers429(t *testing.T) {
 	w := newWorld(t, func(c *setup) {
 		c.PublishLimit = func(string, int) time.Duration { return 1500 * time.Millisecond }
 	})
-	for _, a := range []answer{w.post("/v1/notifications", `{"to":"a"}`), w.post("/v1/notify/a", "x")} {
+	for _, a := range []answer{w.post("/v1/notifications", `{"to":"a","title":"Hi"}`), w.post("/v1/notify/a", "x")} {
 		a.problem(http.StatusTooManyRequests, "rate-limited", "")
 		if got := a.header.Get("Retry-After"); got != "2" {
 			t.Errorf("Retry-After %q, want 2", got)
 		}
 	}
-	r := decode[resultJSON](w.ndjson(`{"to":"a"}`).want(http.StatusOK))
+	r := decode[resultJSON](w.ndjson(`{"to":"a","title":"Hi"}`).want(http.StatusOK))
 	checkProblem(t, *r.Error, 429, "rate-limited", "")
 }
 
@@ -336,7 +339,7 @@ type statusJSON struct {
 
 func TestStatusShowsOneCopyOrAll(t *testing.T) {
 	w := newWorld(t)
-	w.post("/v1/notifications", `{"to":["a","b"],"id":"n1"}`).want(http.StatusOK)
+	w.post("/v1/notifications", `{"to":["a","b"],"id":"n1","title":"Hi"}`).want(http.StatusOK)
 	s := decode[statusJSON](w.get("/v1/notifications/n1?to=a").want(http.StatusOK))
 	if s.ID != "n1" || s.To != "a" || s.Status != "stored" || s.AckedAt != nil || s.LatencyMS != nil || s.DeliveredAt != nil {
 		t.Errorf("status %+v", s)
@@ -375,7 +378,7 @@ func TestStatusAndRecallRefuseBadInput(t *testing.T) {
 
 func TestRecallWithdrawsWhatIsUnsettled(t *testing.T) {
 	w := newWorld(t)
-	w.post("/v1/notifications", `{"to":["a","b","c"],"id":"n1"}`).want(http.StatusOK)
+	w.post("/v1/notifications", `{"to":["a","b","c"],"id":"n1","title":"Hi"}`).want(http.StatusOK)
 	for _, c := range []struct {
 		path string
 		n    int
@@ -415,5 +418,6 @@ func TestBadNotifyNamesTheParameter(t *testing.T) {
 		w.post("/v1/notify/a?"+query, "x").problem(http.StatusBadRequest, "bad-input", field)
 	}
 	w.post("/v1/notify/a%20b", "x").problem(http.StatusBadRequest, "bad-input", "to")
+	w.post("/v1/notify/a", "\n").problem(http.StatusBadRequest, "bad-input", "title")
 	w.post("/v1/notify/a", "\xff").problem(http.StatusBadRequest, "bad-input", "body")
 }

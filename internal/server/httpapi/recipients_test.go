@@ -28,7 +28,7 @@ type pageOf[T any] struct {
 func TestRecipientsArePaged(t *testing.T) {
 	w := newWorld(t)
 	for i := range 5 {
-		w.post("/v1/notifications", fmt.Sprintf(`{"to":"r%d"}`, i)).want(http.StatusCreated)
+		w.post("/v1/notifications", fmt.Sprintf(`{"to":"r%d","title":"Hi"}`, i)).want(http.StatusCreated)
 	}
 	var names []string
 	for path, pages := "/v1/recipients?limit=2", 0; path != ""; pages++ {
@@ -51,7 +51,7 @@ func TestRecipientsArePaged(t *testing.T) {
 func TestRecipientsAreFoundByTheBeginningOfTheirNames(t *testing.T) {
 	w := newWorld(t)
 	for _, to := range []string{"an", "ana", "anna", "bo", "a"} {
-		w.post("/v1/notifications", fmt.Sprintf(`{"to":%q}`, to)).want(http.StatusCreated)
+		w.post("/v1/notifications", fmt.Sprintf(`{"to":%q,"title":"Hi"}`, to)).want(http.StatusCreated)
 	}
 	for prefix, want := range map[string][]string{"an": {"an", "ana", "anna"}, "ann": {"anna"}, "b": {"bo"}, "c": nil, "anna": {"anna"}} {
 		for limit := 1; limit <= 4; limit++ {
@@ -83,7 +83,7 @@ func TestRecipientShowsItsSessions(t *testing.T) {
 	if r.ID != "new" || !r.Online || r.LastSeen == nil || len(r.Sessions) != 1 || r.Sessions[0].Node != "node-1" || r.Sessions[0].Device != "phone" {
 		t.Errorf("recipient %+v", r)
 	}
-	w.post("/v1/notifications", `{"to":"a"}`).want(http.StatusCreated)
+	w.post("/v1/notifications", `{"to":"a","title":"Hi"}`).want(http.StatusCreated)
 	if r := decode[recipientView](w.get("/v1/recipients/a").want(http.StatusOK)); r.Pending != 1 || r.Online || r.LastSeen != nil {
 		t.Errorf("recipient %+v", r)
 	}
@@ -94,7 +94,7 @@ func TestRecipientShowsItsSessions(t *testing.T) {
 func TestHistoryIsNewestFirstAndPaged(t *testing.T) {
 	w := newWorld(t)
 	for i := range 5 {
-		w.post("/v1/notifications", fmt.Sprintf(`{"to":"a","id":"n%d"}`, i)).want(http.StatusCreated)
+		w.post("/v1/notifications", fmt.Sprintf(`{"to":"a","id":"n%d","title":"Hi"}`, i)).want(http.StatusCreated)
 	}
 	w.delete("/v1/notifications/n3").want(http.StatusOK)
 	var ids []string
@@ -150,7 +150,7 @@ func TestListsRefuseBadInput(t *testing.T) {
 
 func TestEraseForgetsAndSaysGoodbye(t *testing.T) {
 	w := newWorld(t)
-	w.post("/v1/notifications", `{"to":"a","id":"n1"}`).want(http.StatusCreated)
+	w.post("/v1/notifications", `{"to":"a","id":"n1","title":"Hi"}`).want(http.StatusCreated)
 	w.presence.connect("shop", "a", session.Info{ID: "s1", Gateway: "ws"})
 	w.presence.connect("other", "a", session.Info{ID: "s2", Gateway: "ws"})
 	w.delete("/v1/recipients/a").want(http.StatusNoContent)

@@ -28,8 +28,8 @@ func TestEveryRouteChecksItsRole(t *testing.T) {
 		method, path, body string
 		may                []string
 	}{
-		{"POST", "/v1/notifications", `{"to":"a"}`, publish},
-		{"POST", "/v1/notifications/batch", `{"to":"a"}`, publish},
+		{"POST", "/v1/notifications", `{"to":"a","title":"Hi"}`, publish},
+		{"POST", "/v1/notifications/batch", `{"to":"a","title":"Hi"}`, publish},
 		{"POST", "/v1/notify/a", "x", publish},
 		{"GET", "/v1/notifications/n", "", read},
 		{"DELETE", "/v1/notifications/n", "", publish},
@@ -132,9 +132,9 @@ func TestKeyOfAnotherAppIsRefused(t *testing.T) {
 	w := newWorld(t)
 	w.get("/v1/recipients?app=shop").want(http.StatusOK)
 	w.get("/v1/recipients?app=other").problem(http.StatusForbidden, "forbidden", "app")
-	w.post("/v1/notifications?app=other", `{"to":"a"}`).problem(http.StatusForbidden, "forbidden", "app")
+	w.post("/v1/notifications?app=other", `{"to":"a","title":"Hi"}`).problem(http.StatusForbidden, "forbidden", "app")
 	w.get("/v1/recipients?app=").problem(http.StatusBadRequest, "bad-input", "app")
-	w.post("/v1/notifications?app", `{"to":"a"}`).problem(http.StatusBadRequest, "bad-input", "app")
+	w.post("/v1/notifications?app", `{"to":"a","title":"Hi"}`).problem(http.StatusBadRequest, "bad-input", "app")
 }
 
 // TestNothingCrossesApps publishes the same id in two apps and reads it in both.
@@ -200,7 +200,7 @@ func TestOpenPathsNeedNoKey(t *testing.T) {
 	if a := open("/problems/mailbox-full"); !strings.Contains(a.body, "pending") {
 		t.Errorf("explanation %s", a.body)
 	}
-	w.post("/v1/notifications", `{"to":"a"}`).want(http.StatusCreated)
+	w.post("/v1/notifications", `{"to":"a","title":"Hi"}`).want(http.StatusCreated)
 	w.post("/v1/notifications", `{}`).want(http.StatusBadRequest)
 	a := open("/metrics")
 	for _, line := range []string{
@@ -226,7 +226,7 @@ func TestReadyzSaysWhyNot(t *testing.T) {
 
 func TestStatsCount(t *testing.T) {
 	w := newWorld(t)
-	w.post("/v1/notifications", `{"to":"a"}`).want(http.StatusCreated)
+	w.post("/v1/notifications", `{"to":"a","title":"Hi"}`).want(http.StatusCreated)
 	s := decode[struct {
 		Pending   int
 		Delivered int            `json:"delivered_total"`
@@ -247,7 +247,7 @@ func TestStatsListTheSlowestOfTheKeysApp(t *testing.T) {
 			return operator.Figures{Connections: 3, QueuedBytes: 99, PublishLatency: []latency.Bucket{{Most: 2 * time.Millisecond, Count: 5}}, Objects: operator.ObjectFigures{Registrations: 4, Frames: 6}}
 		}
 	})
-	w.post("/v1/notifications", `{"to":"a"}`).want(http.StatusCreated)
+	w.post("/v1/notifications", `{"to":"a","title":"Hi"}`).want(http.StatusCreated)
 	w.presence.connect("shop", "a", session.Info{ID: "tablet", Device: "tablet", Gateway: "ws", Unacked: 1, ConnectedAt: time.Now()})
 	w.presence.connect("shop", "idle", session.Info{ID: "~x", Gateway: "ws"})
 	w.presence.connect("other", "b", session.Info{ID: "~y", Gateway: "ws", Unacked: 9})
@@ -298,7 +298,7 @@ func (panicking) Publish(context.Context, string, []*notification.Draft) []deliv
 
 func TestPanicIsA500AndTheServerLives(t *testing.T) {
 	w := newWorld(t, func(c *setup) { c.Publisher = panicking{} })
-	a := w.post("/v1/notifications", `{"to":"a"}`)
+	a := w.post("/v1/notifications", `{"to":"a","title":"Hi"}`)
 	if a.problem(http.StatusInternalServerError, "internal", ""); strings.Contains(a.body, "secret-detail") {
 		t.Errorf("the answer tells of the panic: %s", a.body)
 	}

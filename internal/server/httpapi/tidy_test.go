@@ -31,8 +31,8 @@ func TestDotNamesAreRefused(t *testing.T) {
 	for _, name := range []string{".", ".."} {
 		for _, c := range []struct{ path, body, field string }{
 			{"/v1/notifications", `{"to":"%","title":"T"}`, "to"},
-			{"/v1/notifications", `{"to":"ann","id":"%"}`, "id"},
-			{"/v1/notifications", `{"to":"ann","collapse_key":"%"}`, "collapse_key"},
+			{"/v1/notifications", `{"to":"ann","id":"%","title":"Hi"}`, "id"},
+			{"/v1/notifications", `{"to":"ann","collapse_key":"%","title":"Hi"}`, "collapse_key"},
 			{"/v1/notifications", `{"to":"ann","escalate":[{"channel":"webhook","to":"%"}]}`, "escalate[0].to"},
 			{"/v1/acks?app=shop&recipient=ann", `{"ids":["%"]}`, "ids[0]"},
 		} {

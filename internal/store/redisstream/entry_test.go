@@ -144,6 +144,18 @@ func TestTimesOfBothForms(t *testing.T) {
 	}
 }
 
+// Publishers of other systems may leave out what a publish to Godwit must have.
+func TestEntryWithoutContentIsPublished(t *testing.T) {
+	e := entryOf(someStream, raw{id: "1732147438654-3", fields: fields("title", "", "body", "", "category", "", "show", "", "entity.id", "", "entity.type", "", "entity.data", "")})
+	if e.Wrong != nil {
+		t.Fatal(e.Wrong)
+	}
+	e.Draft.ExpiresAt = time.Time{}
+	if _, err := e.Draft.Check("nammayatri", time.Now(), nil); err != nil {
+		t.Error(err)
+	}
+}
+
 // FuzzParseEntry: every input either parses or is reported as poison, and parsed entries can be delivered and acknowledged.
 func FuzzParseEntry(f *testing.F) {
 	f.Add("1732147438654-0", "n1", "c", "t", "b", "SHOW", `{"a":1}`, "2026-11-20 23:23:58.654123456789 UTC", "2026-11-20T23:23:58+05:30")

@@ -57,7 +57,7 @@ func mapping(tables ...any) setting.Values {
 }
 
 func table(name string, with ...any) map[string]any {
-	m := map[string]any{"table": name, "recipient": "who", "data": []string{}}
+	m := map[string]any{"table": name, "recipient": "who", "title": "Hi", "data": []string{}}
 	for i := 0; i < len(with); i += 2 {
 		m[with[i].(string)] = with[i+1]
 	}
@@ -100,7 +100,7 @@ func TestAPreviewShowsWhatRowsWouldBecome(t *testing.T) {
 
 	w.set(postgres.FieldTables, []any{gates}) // from here on the source is stored
 	w.previews(nil, want[3:]...)
-	w.previews(mapping(table("gate", "recipient", "name", "on", []string{"delete"})), `public.gate {"to":["g1"]}`, `public.gate {"to":["g2"]}`, `public.gate {"to":["g3"]}`, `public.gate {"to":["g4"]}`, `public.gate {"to":["g5"]}`)
+	w.previews(mapping(table("gate", "recipient", "name", "on", []string{"delete"})), `public.gate {"to":["g1"],"title":"Hi"}`, `public.gate {"to":["g2"],"title":"Hi"}`, `public.gate {"to":["g3"],"title":"Hi"}`, `public.gate {"to":["g4"],"title":"Hi"}`, `public.gate {"to":["g5"],"title":"Hi"}`)
 	if p, err := w.Service.Preview(t.Context(), "shop", postgres.Name, source.Change{}); err != nil || p.Error != "" {
 		t.Errorf("of a source that may use private addresses: %+v, %v", p, err)
 	}
@@ -119,17 +119,20 @@ func TestAPreviewSaysWhichTablesAreMappedWrongly(t *testing.T) {
 		`CREATE TABLE wide (who text, picture text)`, `INSERT INTO wide SELECT 'ann', repeat('x', 1000000) FROM generate_series(1, 5)`,
 		`CREATE ROLE reader LOGIN`, `GRANT SELECT ON good, large TO reader`)
 	w.set(postgres.FieldTables, []any{})
+	if _, err := w.Service.Preview(t.Context(), "shop", postgres.Name, source.Change{Values: mapping(table("good", "title", ""))}); err == nil || !strings.Contains(err.Error(), "its notifications would be empty") {
+		t.Errorf("a mapping of nothing: %v", err)
+	}
 	w.previews(nil)
 	w.previews(mapping(table("missing"), table("good", "id", "number"), table("empty", "id", "number"), table("seen"), table("pg_catalog.pg_authid", "recipient", "rolname"), table("locked"), table("empty2.x"), table("made", "title", "x", "data", []string{"twice"}), table("good", "table", `"public".good2`)),
 		"public.missing error the table does not exist", "public.good error the table public.good has no column number", "public.empty error the table public.empty has no column number", "public.seen error it is no table whose changes the log has",
 		"pg_catalog.pg_authid error it is no table whose changes the log has", "empty2.x error the table does not exist", "public.made error the table public.made has no column twice", "public.good2 error the table does not exist")
 	w.previews(mapping(table("large"), table("good"), table("locked", "on", []string{}), table("wide"), table("empty")),
-		`public.large {"to":["bob"]}`, "public.large error a row has 2000", `public.good {"to":["ann"]}`, "public.locked error its on is empty",
-		`public.wide {"to":["ann"]}`, `public.wide {"to":["ann"]}`, `public.wide {"to":["ann"]}`, `public.wide {"to":["ann"]}`, `public.wide {"to":["ann"]}`, "public.empty error the tables before it fill the 4 MiB")
+		`public.large {"to":["bob"],"title":"Hi"}`, "public.large error a row has 2000", `public.good {"to":["ann"],"title":"Hi"}`, "public.locked error its on is empty",
+		`public.wide {"to":["ann"],"title":"Hi"}`, `public.wide {"to":["ann"],"title":"Hi"}`, `public.wide {"to":["ann"],"title":"Hi"}`, `public.wide {"to":["ann"],"title":"Hi"}`, `public.wide {"to":["ann"],"title":"Hi"}`, "public.empty error the tables before it fill the 4 MiB")
 
 	values := mapping(table("locked"), table("good"))
 	values[postgres.FieldURL] = setting.JSON(strings.Replace(w.pg.URL(), "user=postgres", "user=reader", 1))
-	w.previews(values, "public.locked error ERROR: permission denied for table locked (SQLSTATE 42501): the user needs GRANT SELECT", `public.good {"to":["ann"]}`)
+	w.previews(values, "public.locked error ERROR: permission denied for table locked (SQLSTATE 42501): the user needs GRANT SELECT", `public.good {"to":["ann"],"title":"Hi"}`)
 
 	c, err := pgx.Connect(t.Context(), w.pg.URL())
 	if err != nil {
@@ -139,7 +142,7 @@ func TestAPreviewSaysWhichTablesAreMappedWrongly(t *testing.T) {
 	if _, err := c.Exec(t.Context(), "BEGIN; LOCK TABLE good"); err != nil {
 		t.Fatal(err)
 	}
-	w.previews(mapping(table("good"), table("large")), "public.good error ERROR: canceling statement due to lock timeout", `public.large {"to":["bob"]}`, "public.large error a row has")
+	w.previews(mapping(table("good"), table("large")), "public.good error ERROR: canceling statement due to lock timeout", `public.large {"to":["bob"],"title":"Hi"}`, "public.large error a row has")
 }
 
 // Reading a table may run functions of its owner. In a preview they cannot write.

@@ -80,6 +80,8 @@ func (t *Table) check() error {
 		return errors.New("object cannot be beside id, title, body, category, data and on")
 	case t.Object != "" && t.Group == "":
 		return errors.New("group is required beside object")
+	case t.Recipient != "" && t.Data != nil && len(t.Data) == 0 && t.Title == "" && t.Body == "" && t.Category == "":
+		return errors.New("title, body, category or data is required: its notifications would be empty")
 	case len(t.Data) > maxColumns || len(t.Payload) > maxColumns:
 		return fmt.Errorf("a table has at most %d columns", maxColumns)
 	}
