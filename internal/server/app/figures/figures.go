@@ -10,9 +10,6 @@ import (
 
 	"godwit.dev/godwit/internal/cluster"
 	"godwit.dev/godwit/internal/engine/memory"
-	"godwit.dev/godwit/internal/feeds/hook"
-	"godwit.dev/godwit/internal/feeds/sink"
-	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/gateway/admission"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/server/app/conns"
@@ -110,7 +107,7 @@ func (s *Server) advise(ctx context.Context, app string) []watch.Advice {
 	st, hour := s.Core.Mailbox.Stats(), s.Watch.Last(watch.Kept)
 	size := func(n int64) string { return config.Size(max(n, 0)).String() }
 	found := watch.State{
-		Damaged: s.Stores.Damage() != nil, Full: st.Full, Free: size(st.FreeBytes), Least: s.Settings.MinFree.String(), Short: st.FreeBytes > 0 && st.FreeBytes < 2*int64(s.Settings.MinFree),
+		Damaged: s.Stores.Damage() != nil, Full: st.Full, Free: size(st.FreeBytes), Least: s.Settings.MinFree.String(), Short: short(st.FreeBytes, int64(s.Settings.MinFree)),
 		Behind: int64(st.Queued), Dropped: hour.Sum("events_dropped"), Turned: hour.Sum("connections_refused"), Failed: hour.Sum("calls_failed"), BusAway: !s.Core.Bus.Up(),
 	}
 	select {
@@ -147,28 +144,13 @@ func (s *Server) troubles(ctx context.Context, app string, found *watch.State) {
 	if err != nil {
 		s.Log.WarnContext(ctx, "hooks cannot be looked at", "app", app, "error", err)
 	}
-	for i := range hooks {
-		switch h := &hooks[i]; h.State {
-		case hook.Failing:
-			found.Hooks = append(found.Hooks, watch.Trouble{Name: h.Hook.Name, State: string(h.State), Error: h.LastError, Since: h.Progress.Failing})
-		case hook.Paused:
-			found.Hooks = append(found.Hooks, watch.Trouble{Name: h.Hook.Name, State: string(h.State), Error: h.Progress.Paused, Since: h.PausedAt})
-		}
-	}
+	found.Hooks = troubled(hooks, ofHook)
 	sinks, err := s.Sinks.List(ctx, app)
 	if err != nil {
 		s.Log.WarnContext(ctx, "sinks cannot be looked at", "app", app, "error", err)
 	}
-	for i := range sinks {
-		if k := &sinks[i]; k.State == sink.Failing || k.State == sink.Stopped {
-			found.Sinks = append(found.Sinks, watch.Trouble{Name: k.Kind, State: string(k.State), Error: k.Error, Since: k.Since})
-		}
-	}
-	for _, from := range s.Sources.List(app) {
-		if from.State == source.Failing {
-			found.Takes = append(found.Takes, watch.Trouble{Name: from.Name, State: string(from.State), Error: from.Error, Since: from.Since})
-		}
-	}
+	found.Sinks = troubled(sinks, ofSink)
+	found.Takes = troubled(s.Sources.List(app), ofSource)
 }
 
 // nodes lists the nodes that this one knows, itself first, and the leases of each.
