@@ -74,6 +74,14 @@ func (r *Registry) Operator(secret string) (id string, ok bool) {
 	return k.ID, subtle.ConstantTimeCompare(k.Hash[:], hash[:]) == 1
 }
 
+// OperatorID returns the public id of the operator key; "" if there is none.
+func (r *Registry) OperatorID() string {
+	if k := r.snap.Load().operator; k != nil {
+		return k.ID
+	}
+	return ""
+}
+
 // EnsureOperator makes sure that there is an operator key. If the store has none, the key in the file counts, and without a file a new key
 // is made and written to it. made is the text of a new key. If another node makes one at the same time, that one counts, and this node
 // keeps no file. lacking reports that a key is in use that the file does not contain.

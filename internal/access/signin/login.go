@@ -24,7 +24,7 @@ const seenGrain = time.Minute
 
 // Person is a person who has signed in with a key, or as a user of an OpenID Connect provider.
 type Person struct {
-	App     string
+	App     string // empty: an operator
 	Key     string // the key's public id; empty: the person signed in through the provider
 	Subject string // the person's id at the provider; empty with a key
 	Email   string // for people to read; may be empty

@@ -42,6 +42,14 @@ func TestRolesIncludeThoseBefore(t *testing.T) {
 			t.Errorf("%s is read as %s, %t", has, got, ok)
 		}
 	}
+	for _, has := range append(all, 0) {
+		if has.May(signin.Operator) || signin.Operator.May(has) {
+			t.Errorf("an operator may what %s may, or the other way round", has)
+		}
+	}
+	if got, ok := signin.ParseRole("operator"); !ok || got != signin.Operator || !got.May(signin.Operator) {
+		t.Errorf("operator is read as %s, %t", got, ok)
+	}
 	for _, name := range []string{"", "none", "Admin", "publish"} {
 		if got, ok := signin.ParseRole(name); ok {
 			t.Errorf("%q is read as %s", name, got)

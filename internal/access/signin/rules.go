@@ -17,15 +17,21 @@ const (
 	maxClaim     = 256 // bytes of a claim's name or value
 )
 
-// Rule gives a role in an app to people with a certain claim from an OpenID Connect provider.
+// Rule gives a role in an app, or the role Operator, to people with a certain claim from an OpenID Connect provider.
 type Rule struct {
 	Role  Role
-	App   string
+	App   string // empty: the role is Operator
 	Claim string
 	Value string // text that the claim equals, or contains if it is a list
 }
 
-func (r Rule) String() string { return r.Role.String() + " " + r.App + " " + r.Claim + "=" + r.Value }
+func (r Rule) String() string {
+	where := r.App + " "
+	if r.Role == Operator {
+		where = ""
+	}
+	return r.Role.String() + " " + where + r.Claim + "=" + r.Value
+}
 
 // protocol lists the claims that are the same for all users of a provider, or that describe the sign-in instead of the person: a rule with
 // one of these would match everybody.
@@ -34,7 +40,7 @@ var protocol = []string{
 	"email_verified", "phone_number_verified", "locale", "zoneinfo", "updated_at",
 }
 
-// ParseRules parses rules as in the settings: "view shop groups=support; admin shop email=anna@example.org". Spaces around each part are
+// ParseRules parses rules as in the settings: "view shop groups=support; admin shop email=anna@example.org; operator groups=ops". Spaces around each part are
 // ignored, and a value may contain any character but a semicolon.
 func ParseRules(text string) ([]Rule, error) {
 	if len(text) > maxRulesText {
@@ -59,14 +65,19 @@ func ParseRules(text string) ([]Rule, error) {
 func parseRule(text string) (r Rule, err error) {
 	role, rest, _ := strings.Cut(text, " ")
 	app, claim, _ := strings.Cut(strings.TrimSpace(rest), " ")
+	if role == Operator.String() {
+		app, claim = "", rest
+	}
 	name, value, said := strings.Cut(strings.TrimSpace(claim), "=")
 	r = Rule{App: app, Claim: strings.TrimSpace(name), Value: strings.TrimSpace(value)}
 	var known bool
 	switch r.Role, known = ParseRole(role); {
 	case !known:
-		return r, fmt.Errorf("begins with no role; use view, send or admin")
-	case notification.CheckName("app", app) != nil:
+		return r, fmt.Errorf("begins with no role; use view, send, admin or operator")
+	case r.Role != Operator && notification.CheckName("app", app) != nil:
 		return r, fmt.Errorf("names no app after the role")
+	case r.Role == Operator && strings.ContainsAny(r.Claim, " \t"):
+		return r, fmt.Errorf("names an app: an operator's role is of the whole server; write it like operator groups=ops")
 	case !said || r.Claim == "" || strings.ContainsAny(r.Claim, " \t"):
 		return r, fmt.Errorf("says no claim; write it like groups=support")
 	case r.Value == "" || r.Value == "*":
@@ -93,7 +104,7 @@ func Fingerprint(issuer, clientID string, rules []Rule) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// Judge returns the apps in which a person with these claims has a role, with the highest role in each. An email address counts only if the
+// Judge returns the apps in which a person with these claims has a role, with the highest role in each; under "" that of an operator. An email address counts only if the
 // provider has verified it.
 func Judge(rules []Rule, claims map[string]any) map[string]Role {
 	apps := make(map[string]Role)

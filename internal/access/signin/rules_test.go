@@ -9,7 +9,7 @@ import (
 )
 
 func TestRulesSayWhoMayDoWhatInWhichApp(t *testing.T) {
-	rules, err := signin.ParseRules("view shop groups=Domain Users; send shop groups=cn=marketing,dc=example ;admin a:b email=anna@example.org;;admin shop https://example.org/team=on call")
+	rules, err := signin.ParseRules("view shop groups=Domain Users; send shop groups=cn=marketing,dc=example ;admin a:b email=anna@example.org;;admin shop https://example.org/team=on call; operator groups=ops")
 	must(t, err)
 	for name, c := range map[string]struct {
 		claims map[string]any
@@ -23,6 +23,8 @@ func TestRulesSayWhoMayDoWhatInWhichApp(t *testing.T) {
 		"one that was not":            {map[string]any{"email": "anna@example.org", "email_verified": "false"}, map[string]signin.Role{}},
 		"a name that is like a URL":   {map[string]any{"https://example.org/team": "on call"}, map[string]signin.Role{"shop": signin.Admin}},
 		"several apps":                {map[string]any{"groups": "Domain Users", "email": "anna@example.org", "email_verified": "true"}, map[string]signin.Role{"shop": signin.View, "a:b": signin.Admin}},
+		"an operator":                 {map[string]any{"groups": []any{"ops"}}, map[string]signin.Role{"": signin.Operator}},
+		"an operator and more":        {map[string]any{"groups": []any{"ops", "Domain Users"}}, map[string]signin.Role{"": signin.Operator, "shop": signin.View}},
 		"an object instead of a text": {map[string]any{"groups": map[string]any{"Domain Users": true}}, map[string]signin.Role{}},
 	} {
 		if got := signin.Judge(rules, c.claims); !maps.Equal(got, c.want) {
@@ -44,6 +46,10 @@ func TestRulesThatLetEverybodyInAreRefused(t *testing.T) {
 		"admin shop email=*@example.org":       "no single address",
 		"admin shop email=@example.org":        "no single address",
 		"admin shop is_staff=true":             "yes or no",
+		"operator":                             "no claim",
+		"operator shop groups=a":               "names an app",
+		"operator groups=*":                    "everybody",
+		"operator email=@example.org":          "no single address",
 		"owner shop groups=a":                  "no role",
 		"view s/hop groups=a":                  "no app",
 		"view shop groups=a; shop groups=b":    "no role",
@@ -89,7 +95,7 @@ func FuzzParseRules(f *testing.F) {
 		}
 		var again []string
 		for _, r := range rules {
-			if r.Role == 0 || r.App == "" || r.Claim == "" || r.Value == "" || r.Value == "*" {
+			if r.Role == 0 || (r.App == "") != (r.Role == signin.Operator) || r.Claim == "" || r.Value == "" || r.Value == "*" {
 				t.Fatalf("%q gives %+v", text, r)
 			}
 			again = append(again, r.String())

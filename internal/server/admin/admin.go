@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
 	"strings"
@@ -34,6 +35,7 @@ type SignInParts struct {
 	Access   Access
 	Logins   *signin.Logins
 	Provider *provider.Provider // authenticates people; nil: they sign in with keys alone
+	Apps     Apps               // that operators manage; nil: there are no operators
 	// Admit limits the attempts to sign in from an address; nil: no limit.
 	Admit func(netip.Addr) bool
 	Dev   bool // the sign-in page names the development key
@@ -120,6 +122,7 @@ func New(cfg Config) (http.Handler, error) {
 	}
 	mux.HandleFunc("GET /ui/assets/{version}/{name}", serveAsset)
 	own := a.routes()
+	maps.Copy(own, a.operatorRoutes())
 	for i := range cfg.Pages {
 		p := &cfg.Pages[i]
 		if _, taken := own["GET "+p.Path]; taken || p.Path == "/ui/" {
@@ -141,7 +144,7 @@ type visit struct {
 	login  string // id of the login that the request belongs to
 	status int    // status of the answer; 0: none yet
 	again  bool   // the answer shows the form again: nothing was done
-	made   string // name of the created object, if the path does not name it
+	made   string // name of the created object, if the path does not end with it
 }
 
 type page func(v *visit) error

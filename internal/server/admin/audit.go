@@ -12,6 +12,7 @@ const entriesAPage = 100
 
 // diary is a page of the audit log.
 type diary struct {
+	Path       string // of this page
 	Action, By string // only entries with these are listed; empty: all
 	Items      []did
 	Older      string // cursor of the next page; empty: there are no more entries
@@ -25,7 +26,7 @@ type did struct {
 
 func (a *admin) listAudit(v *visit) error {
 	q := v.r.URL.Query()
-	d := diary{Action: text(q, "deed"), By: text(q, "by")}
+	d := diary{Path: v.r.URL.Path, Action: text(q, "deed"), By: text(q, "by")}
 	var list []audit.Entry
 	if a.Audit != nil {
 		var err error
@@ -39,7 +40,7 @@ func (a *admin) listAudit(v *visit) error {
 		d.Items = append(d.Items, did{list[i], uses[list[i].By]})
 	}
 	if len(list) == entriesAPage {
-		d.Older = "/ui/audit?" + url.Values{"deed": {d.Action}, "by": {d.By}, "cursor": {strconv.FormatInt(list[len(list)-1].ID, 10)}}.Encode()
+		d.Older = d.Path + "?" + url.Values{"deed": {d.Action}, "by": {d.By}, "cursor": {strconv.FormatInt(list[len(list)-1].ID, 10)}}.Encode()
 	}
 	return a.show(v, "audit", "Audit log", "audit", d)
 }

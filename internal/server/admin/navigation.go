@@ -17,6 +17,10 @@ type placeGroup struct {
 // navigation is the header, in the order of people's tasks: check the state, send something, inspect one notification. The pages for
 // setting up follow, which are used less often.
 var navigation = []placeGroup{
+	{"Apps", []place{
+		{"apps", appsPath, "Apps", signin.Operator},
+		{"audit", "/ui/deeds", "Audit log", signin.Operator},
+	}},
 	{"Overview", []place{{"overview", "/ui/", "Overview", signin.View}}},
 	{"Send", []place{
 		{"campaigns", "/ui/campaigns", "Campaigns", signin.View},

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,7 +39,7 @@ func (a *admin) goToProvider(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	app := r.URL.Query().Get("app")
-	if app != "" && notification.CheckName("app", app) != nil {
+	if app != "" && app != wholeServer && notification.CheckName("app", app) != nil {
 		a.door(w, r, http.StatusBadRequest, "There is no app of this name.")
 		return
 	}
@@ -96,16 +97,22 @@ func (a *admin) comeBack(w http.ResponseWriter, r *http.Request) {
 }
 
 func within(app string) string {
-	if app == "" {
+	switch app {
+	case "":
 		return ""
+	case wholeServer:
+		return " as an operator"
 	}
 	return " to " + app
 }
 
+// wholeServer stands for no app, among those that people choose from. It is the name of none.
+const wholeServer = "/"
+
 // choose selects the person's identity: the one in the wanted app, or the only one.
 func choose(list []signin.Person, wanted string) (signin.Person, bool) {
 	for _, who := range list {
-		if who.App == wanted || wanted == "" && len(list) == 1 {
+		if wanted != "" && cmp.Or(who.App, wholeServer) == wanted || wanted == "" && len(list) == 1 {
 			return who, true
 		}
 	}

@@ -91,6 +91,10 @@ func (a *admin) routes() map[string]route {
 func (a *admin) allowed(pattern string, rt route) page {
 	return func(v *visit) error {
 		who := v.person
+		if who.Role == signin.Operator && pattern == "GET /ui/{$}" {
+			a.leadTo(v, appsPath, http.StatusOK)
+			return nil
+		}
 		var err error
 		if who.Role.May(rt.role) {
 			err = rt.serve(v)
@@ -121,7 +125,7 @@ func (a *admin) told(v *visit, pattern string, rt route, err error) {
 		return
 	}
 	action, object := audit.Of(v.r, pattern, rt.action)
-	if object == "" {
+	if v.made != "" {
 		object = v.made
 	}
 	a.note(v.r, v.person, action, object, outcome)
@@ -129,7 +133,11 @@ func (a *admin) told(v *visit, pattern string, rt route, err error) {
 
 // note records an action in the audit log.
 func (a *admin) note(r *http.Request, who person, action, object string, outcome audit.Outcome) {
-	if a.Audit != nil && who.App != "" {
+	switch {
+	case a.Audit == nil:
+	case who.Role == signin.Operator:
+		a.noteOperator(r, who, action, object, outcome)
+	case who.App != "":
 		a.Audit.Note(r.Context(), audit.Entry{App: who.App, By: who.Name(), Way: audit.Page, Address: address(r), Action: action, Object: object, Outcome: outcome})
 	}
 }

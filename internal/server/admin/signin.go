@@ -88,6 +88,9 @@ func (a *admin) remains(r *http.Request, who person) bool {
 
 // holds reports whether a person's key, or the rules for people from the provider, are as they were at sign-in.
 func (a *admin) holds(who person) bool {
+	if who.Role == signin.Operator && who.Key != "" {
+		return a.operates(who)
+	}
 	if who.Key == "" {
 		return a.Provider != nil && a.Provider.Rules() == who.Rules
 	}
@@ -135,6 +138,9 @@ func (a *admin) door(w http.ResponseWriter, r *http.Request, status int, problem
 
 func (a *admin) signIn(w http.ResponseWriter, r *http.Request) {
 	if !a.admitted(w, r) {
+		return
+	}
+	if a.operatorSignIn(w, r, r.PostFormValue("key")) {
 		return
 	}
 	key, err := a.Access.Key(r.Context(), r.PostFormValue("key"))

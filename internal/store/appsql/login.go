@@ -14,8 +14,10 @@ const selectLogins = "SELECT id, app, key, subject, email, rules, role, since, s
 // AddLogin stores a login, and deletes logins beyond the limits. It wakes no watchers: nobody caches logins.
 func (s *Store) AddLogin(ctx context.Context, hash signin.Hash, st signin.Login, b signin.Bounds) error {
 	return s.db.Note(ctx, st.App, "sign in", func(ctx context.Context, tx sqltx.Tx) error {
-		if err := lockApp(ctx, tx, st.App); err != nil {
-			return err
+		if st.App != "" { // an operator belongs to no app
+			if err := lockApp(ctx, tx, st.App); err != nil {
+				return err
+			}
 		}
 		if _, err := tx.Exec(ctx, "DELETE FROM stay WHERE app = $1 AND (since <= $2 OR seen <= $3)", st.App, b.Since.UnixMilli(), b.Seen.UnixMilli()); err != nil {
 			return err

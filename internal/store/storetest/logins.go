@@ -16,6 +16,7 @@ var loginCases = map[string]func(e *appEnv){
 	"LoginsAreBounded":                      loginsBounded,
 	"WithAKeyGoWhoIsSignedInByIt":           loginsEndWithTheirKey,
 	"WithAnAppGoWhoIsSignedInAndNobodyElse": loginsEndWithTheirApp,
+	"OperatorsSignInToNoApp":                operatorsSignIn,
 }
 
 var signedInAt = time.UnixMilli(1_700_000_000_123).UTC()
@@ -149,4 +150,21 @@ func loginsEndWithTheirApp(e *appEnv) {
 	e.ok(e.s.DeleteApp(e.Context(), "a", nil))
 	e.signedIn("a")
 	e.signedIn("b", "of-b")
+}
+
+func operatorsSignIn(e *appEnv) {
+	who := signin.Login{ID: "o", Person: signin.Person{Key: "operator-1", Role: signin.Operator}, Since: signedInAt, Seen: signedInAt}
+	e.enter(who, widely) // before there is an app
+	e.app("shop")
+	e.enter(loginOf("shop", "s"), widely)
+	e.signedIn("", "o")
+	e.signedIn("shop", "s")
+	if got, err := e.s.Login(e.Context(), hashOf("o")); err != nil || got.Person != who.Person {
+		e.Errorf("got %+v, %v", got.Person, err)
+	}
+	e.ok(e.s.DeleteApp(e.Context(), "shop", nil))
+	e.signedIn("", "o")
+	if n, err := e.s.EndLogins(e.Context(), "", []string{"o", "s"}); n != 1 || err != nil {
+		e.Errorf("ended %d, %v", n, err)
+	}
 }

@@ -225,7 +225,7 @@ func (w *Web) pages(known *recipient.Service, told *timeline.Service) (http.Hand
 	c, s := w.Core, w.Sending
 	handler, err := admin.New(admin.Config{
 		SignInParts: admin.SignInParts{
-			Access: w.Access, Logins: signin.NewLogins(w.Stores.People, w.Stores.Clock), Provider: w.provider(), Admit: w.Conns.Connects.Allow,
+			Access: w.Access, Apps: w.Access, Logins: signin.NewLogins(w.Stores.People, w.Stores.Clock), Provider: w.provider(), Admit: w.Conns.Connects.Allow,
 			Dev: w.Settings.Dev, TLS: w.TLS != nil, Origin: access.OwnOrigin(w.Settings.PublicURL),
 		},
 		CampaignParts: admin.CampaignParts{
