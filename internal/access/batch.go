@@ -2,10 +2,9 @@ package access
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"time"
 
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
@@ -47,16 +46,21 @@ func (r *Registry) Batch(app, group string) time.Duration {
 	return all[EveryGroup]
 }
 
-// SetBatch sets a group's batching interval. 0: the group has none, whatever EveryGroup says. Every server that shares the apps' store uses
+var batches = named[time.Duration]{
+	what: "the batching of group", log: "batching changed", key: "group", none: ErrNoBatch,
+	of: func(a *App) *map[string]time.Duration { return &a.Batches },
+}
+
+// SetBatch sets a group's batching interval, if it matches. 0: the group has none, whatever EveryGroup says. Every server that shares the apps' store uses
 // it within a second.
-func (r *Registry) SetBatch(ctx context.Context, app, group string, d time.Duration) error {
+func (r *Registry) SetBatch(ctx context.Context, app, group string, d time.Duration, must setting.Match) error {
 	if err := CheckBatchGroup(group); err != nil {
 		return err
 	}
 	if d != 0 && (d < MinBatch || d > MaxBatch) {
 		return notification.BadField("batch", "must be 0, or from %s to %s, not %s", MinBatch, MaxBatch, d)
 	}
-	return r.changeBatches(ctx, app, group, func(all map[string]time.Duration) error {
+	return batches.change(ctx, r, app, group, must, func(all map[string]time.Duration) error {
 		if _, there := all[group]; !there && len(all) >= maxBatches {
 			return notification.BadField("group", "%d groups of the app have a batching interval; at most %d may have one", len(all), maxBatches)
 		}
@@ -65,32 +69,7 @@ func (r *Registry) SetBatch(ctx context.Context, app, group string, d time.Durat
 	})
 }
 
-// DeleteBatch deletes a group's batching interval. It fails with ErrNoBatch if the group has none.
-func (r *Registry) DeleteBatch(ctx context.Context, app, group string) error {
-	return r.changeBatches(ctx, app, group, func(all map[string]time.Duration) error {
-		if _, there := all[group]; !there {
-			return ErrNoBatch
-		}
-		delete(all, group)
-		return nil
-	})
-}
-
-func (r *Registry) changeBatches(ctx context.Context, app, group string, change func(map[string]time.Duration) error) error {
-	err := r.store.UpdateApp(ctx, app, func(a *App) error {
-		all := maps.Clone(a.Batches)
-		if all == nil {
-			all = make(map[string]time.Duration)
-		}
-		if err := change(all); err != nil {
-			return err
-		}
-		a.Batches = all
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("change the batching of group %.128s of app %s: %w", group, app, err)
-	}
-	r.log.InfoContext(ctx, "batching changed", "app", app, "group", group)
-	return r.Reload(ctx)
+// DeleteBatch deletes a group's batching interval, if it matches. It fails with ErrNoBatch if the group has none.
+func (r *Registry) DeleteBatch(ctx context.Context, app, group string, must setting.Match) error {
+	return batches.delete(ctx, r, app, group, must)
 }

@@ -2,10 +2,9 @@ package access
 
 import (
 	"context"
-	"fmt"
-	"maps"
 
 	"godwit.dev/godwit/internal/campaigns/preference"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
@@ -17,12 +16,17 @@ func (r *Registry) Categories(app string) map[string]preference.Category {
 	return nil
 }
 
-// SetCategory sets a category's settings in an app. Every server that shares the apps' store uses them within a second.
-func (r *Registry) SetCategory(ctx context.Context, app, name string, c preference.Category) error {
+var categories = named[preference.Category]{
+	what: "category", log: "category changed", key: "category", none: ErrUnknownCategory,
+	of: func(a *App) *map[string]preference.Category { return &a.Categories },
+}
+
+// SetCategory sets a category's settings in an app, if they match. Every server that shares the apps' store uses them within a second.
+func (r *Registry) SetCategory(ctx context.Context, app, name string, c preference.Category, must setting.Match) error {
 	if err := preference.CheckCategory("category", name); err != nil {
 		return err
 	}
-	return r.changeCategories(ctx, app, name, func(all map[string]preference.Category) error {
+	return categories.change(ctx, r, app, name, must, func(all map[string]preference.Category) error {
 		if _, there := all[name]; !there && len(all) >= preference.MaxCategories {
 			return notification.BadField("category", "the app has said something of %d categories; at most %d are allowed", len(all), preference.MaxCategories)
 		}
@@ -31,32 +35,7 @@ func (r *Registry) SetCategory(ctx context.Context, app, name string, c preferen
 	})
 }
 
-// DeleteCategory deletes a category's settings. It fails with ErrUnknownCategory if the category has none.
-func (r *Registry) DeleteCategory(ctx context.Context, app, name string) error {
-	return r.changeCategories(ctx, app, name, func(all map[string]preference.Category) error {
-		if _, there := all[name]; !there {
-			return ErrUnknownCategory
-		}
-		delete(all, name)
-		return nil
-	})
-}
-
-func (r *Registry) changeCategories(ctx context.Context, app, name string, change func(map[string]preference.Category) error) error {
-	err := r.store.UpdateApp(ctx, app, func(a *App) error {
-		all := maps.Clone(a.Categories)
-		if all == nil {
-			all = make(map[string]preference.Category)
-		}
-		if err := change(all); err != nil {
-			return err
-		}
-		a.Categories = all
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("change category %.128s of app %s: %w", name, app, err)
-	}
-	r.log.InfoContext(ctx, "category changed", "app", app, "category", name)
-	return r.Reload(ctx)
+// DeleteCategory deletes a category's settings, if they match. It fails with ErrUnknownCategory if the category has none.
+func (r *Registry) DeleteCategory(ctx context.Context, app, name string, must setting.Match) error {
+	return categories.delete(ctx, r, app, name, must)
 }

@@ -2,10 +2,9 @@ package access
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"time"
 
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/messaging/topic"
 	"godwit.dev/godwit/internal/notify/notification"
 )
@@ -99,15 +98,20 @@ func (r *Registry) Services(app string) map[string]Service {
 // OnlyApp returns the app that is used when a request names none; "": a request must name one.
 func (r *Registry) OnlyApp() string { return r.snap.Load().only }
 
-// SetService changes a service's settings; every server that shares the apps' store uses them within a second.
-func (r *Registry) SetService(ctx context.Context, app, name string, s Service) (Service, error) {
+var services = named[Service]{
+	what: "service", log: "gateway service changed", key: "service", none: ErrUnknownService,
+	of: func(a *App) *map[string]Service { return &a.Services },
+}
+
+// SetService changes a service's settings, if they match.
+func (r *Registry) SetService(ctx context.Context, app, name string, s Service, must setting.Match) (Service, error) {
 	if err := CheckService(name); err != nil {
 		return s, err
 	}
 	if err := s.Check(); err != nil {
 		return s, err
 	}
-	return s, r.changeServices(ctx, app, name, func(all map[string]Service) error {
+	return s, services.change(ctx, r, app, name, must, func(all map[string]Service) error {
 		if _, there := all[name]; !there && len(all) >= maxServices {
 			return notification.BadField("service", "the app has %d services; at most %d are allowed", len(all), maxServices)
 		}
@@ -116,32 +120,7 @@ func (r *Registry) SetService(ctx context.Context, app, name string, s Service) 
 	})
 }
 
-// DeleteService removes a service's settings. It fails with ErrUnknownService if there are none.
-func (r *Registry) DeleteService(ctx context.Context, app, name string) error {
-	return r.changeServices(ctx, app, name, func(all map[string]Service) error {
-		if _, there := all[name]; !there {
-			return ErrUnknownService
-		}
-		delete(all, name)
-		return nil
-	})
-}
-
-func (r *Registry) changeServices(ctx context.Context, app, name string, change func(map[string]Service) error) error {
-	err := r.store.UpdateApp(ctx, app, func(a *App) error {
-		all := maps.Clone(a.Services)
-		if all == nil {
-			all = make(map[string]Service)
-		}
-		if err := change(all); err != nil {
-			return err
-		}
-		a.Services = all
-		return nil
-	})
-	if err != nil {
-		return fmt.Errorf("change service %.128s of app %s: %w", name, app, err)
-	}
-	r.log.InfoContext(ctx, "gateway service changed", "app", app, "service", name)
-	return r.Reload(ctx)
+// DeleteService removes a service's settings, if they match. It fails with ErrUnknownService if there are none.
+func (r *Registry) DeleteService(ctx context.Context, app, name string, must setting.Match) error {
+	return services.delete(ctx, r, app, name, must)
 }

@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
 func TestServicesOfAnAppAreBoundedAndItsOwn(t *testing.T) {
 	w := newWorld(t, access.Config{}, "shop", "other")
 	set := func(app, name string) error {
-		_, err := w.SetService(t.Context(), app, name, access.Service{Access: "public"})
+		_, err := w.SetService(t.Context(), app, name, access.Service{Access: "public"}, setting.Match{})
 		return err
 	}
 	for i := range 256 {
@@ -29,12 +30,12 @@ func TestServicesOfAnAppAreBoundedAndItsOwn(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	wantErr(t, w.DeleteService(t.Context(), "other", "s7"), access.ErrUnknownService)
+	wantErr(t, w.DeleteService(t.Context(), "other", "s7", setting.Match{}), access.ErrUnknownService)
 	wantErr(t, set("nobody", "s"), access.ErrUnknownApp)
-	if err := w.DeleteService(t.Context(), "shop", "s7"); err != nil {
+	if err := w.DeleteService(t.Context(), "shop", "s7", setting.Match{}); err != nil {
 		t.Fatal(err)
 	}
-	wantErr(t, w.DeleteService(t.Context(), "shop", "s7"), access.ErrUnknownService)
+	wantErr(t, w.DeleteService(t.Context(), "shop", "s7", setting.Match{}), access.ErrUnknownService)
 	if err := set("shop", "more"); err != nil {
 		t.Errorf("in the place of a deleted one: %v", err)
 	}

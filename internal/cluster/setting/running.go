@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"godwit.dev/godwit/internal/cluster/lease"
 	"godwit.dev/godwit/internal/cluster/reload"
@@ -27,11 +28,13 @@ type Config[T any, R Runner] struct {
 	What  string // in words: sink
 	Store Store[T]
 	Place func(*T) (at Place, enabled bool)
-	Same  func(a, b *T) bool // reports whether the work need not restart when a becomes b
-	Start func(T) R
-	None  error      // error of calls for settings that do not exist
-	Own   lease.Func // nil: there is only this server
-	Log   *slog.Logger
+	// Changed returns when settings were last changed; the zero time: they do not exist yet.
+	Changed func(*T) time.Time
+	Same    func(a, b *T) bool // reports whether the work need not restart when a becomes b
+	Start   func(T) R
+	None    error      // error of calls for settings that do not exist
+	Own     lease.Func // nil: there is only this server
+	Log     *slog.Logger
 }
 
 // Running keeps a copy of all settings up to date with the store, and makes the owner of each work run it accordingly.
@@ -186,9 +189,14 @@ func (s *Running[T, R]) Runners() (list []R) {
 	return list
 }
 
-// Update creates or changes settings, as Store.Update does, and adjusts the work.
-func (s *Running[T, R]) Update(ctx context.Context, at Place, change func(one *T) error) error {
-	err := s.cfg.Store.Update(ctx, at.App, at.Name, func(one *T, _ int) error { return change(one) })
+// Update creates or changes settings that match, as Store.Update does, and adjusts the work.
+func (s *Running[T, R]) Update(ctx context.Context, at Place, must Match, change func(one *T) error) error {
+	err := s.cfg.Store.Update(ctx, at.App, at.Name, func(one *T, _ int) error {
+		if err := s.check(must, at, one); err != nil {
+			return err
+		}
+		return change(one)
+	})
 	if err != nil {
 		return fmt.Errorf("set %s %s of app %s: %w", s.cfg.What, at.Name, at.App, err)
 	}
@@ -196,9 +204,13 @@ func (s *Running[T, R]) Update(ctx context.Context, at Place, change func(one *T
 	return s.reload(ctx)
 }
 
-// Delete ends the work and deletes its settings.
-func (s *Running[T, R]) Delete(ctx context.Context, at Place) error {
-	found, err := s.cfg.Store.Delete(ctx, at.App, at.Name)
+func (s *Running[T, R]) check(must Match, at Place, one *T) error {
+	return must.Check(s.cfg.What+" "+at.Name, RevisionAt(s.cfg.Changed(one)))
+}
+
+// Delete ends the work and deletes its settings, if they match.
+func (s *Running[T, R]) Delete(ctx context.Context, at Place, must Match) error {
+	found, err := s.cfg.Store.Delete(ctx, at.App, at.Name, func(one *T) error { return s.check(must, at, one) })
 	if err == nil && !found {
 		err = s.cfg.None
 	}

@@ -42,12 +42,11 @@ func (h *Hook) asked() time.Time {
 
 // next returns the time of a change that is made now: later than all earlier changes, even if the clocks of other
 // servers were ahead.
-func (h *Hook) next(now time.Time) time.Time {
-	now = now.UTC().Truncate(time.Millisecond)
-	if last := h.asked(); !now.After(last) {
-		now = last.Add(time.Millisecond)
-	}
-	return now
+func (h *Hook) next(now time.Time) time.Time { return setting.After(h.asked(), now) }
+
+// matches fails with *setting.ChangedError if the hook has another revision.
+func (h *Hook) matches(must setting.Match) error {
+	return must.Check("hook "+h.Name, setting.RevisionAt(h.UpdatedAt))
 }
 
 // same reports whether two copies of a hook have equal settings and times of change.
@@ -127,6 +126,7 @@ type Change struct {
 	Types   []event.Type
 	Secrets []string
 	Enabled *bool
+	Must    setting.Match // that the hook must have
 }
 
 // Store keeps hooks.

@@ -17,6 +17,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/access/urlguard"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -329,7 +330,7 @@ func TestHookThatChangesOrEndsStopsWhatItDid(t *testing.T) {
 	next := w.receiver.Next()
 	w.emit(1)
 	<-next
-	if err := w.service.Delete(t.Context(), "shop", "a"); err != nil { // while a request hangs
+	if err := w.service.Delete(t.Context(), "shop", "a", setting.Match{}); err != nil { // while a request hangs
 		t.Fatal(err)
 	}
 	if _, err := w.service.Get(t.Context(), "shop", "a"); !errors.Is(err, hook.ErrUnknown) {

@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/cluster/lease/leasetest"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/sending/push"
@@ -261,7 +262,7 @@ func TestAHookThatAnotherServerDeletesEndsAndItsNameBeginsAnew(t *testing.T) {
 	c.set(0, hook.Change{})
 	c.emit(3)
 	c.get(1, "done", func(i hook.Info) bool { return i.Delivered == 3 })
-	c.ok(c.servers[1].Delete(t.Context(), "shop", "a"))
+	c.ok(c.servers[1].Delete(t.Context(), "shop", "a", setting.Match{}))
 	if i := c.set(1, hook.Change{}); i.Delivered != 0 || i.Cursor != i.Newest { // before the owner has noticed the change
 		t.Errorf("made anew: %+v", i)
 	}
@@ -270,7 +271,7 @@ func TestAHookThatAnotherServerDeletesEndsAndItsNameBeginsAnew(t *testing.T) {
 	if took, all := c.until("posted", atLeast(5)), c.all(0); !slices.Equal(took[len(took)-2:], all[3:]) {
 		t.Errorf("the new one got %v of %v", took[len(took)-2:], all)
 	}
-	c.ok(c.servers[1].Delete(t.Context(), "shop", "a"))
+	c.ok(c.servers[1].Delete(t.Context(), "shop", "a", setting.Match{}))
 	for deadline := time.Now().Add(2 * time.Minute); c.leases.Held() > 0; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("an app without hooks is still owned")

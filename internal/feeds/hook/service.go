@@ -14,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/cluster/lease"
 	"godwit.dev/godwit/internal/cluster/reload"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -284,6 +285,9 @@ func (s *Service) Set(ctx context.Context, app, name string, c Change) (info Inf
 	var now Hook
 	newest := s.events.Last()
 	err = s.store.Update(ctx, app, name, func(h *Hook, n int) error {
+		if err := h.matches(c.Must); err != nil {
+			return err
+		}
 		made, created = "", h.CreatedAt.IsZero()
 		if created && n >= maxHooks {
 			return notification.BadField("name", "the app has %d hooks, which is the most", maxHooks)
@@ -320,9 +324,9 @@ func (s *Service) Set(ctx context.Context, app, name string, c Change) (info Inf
 	return list[0], created, made, nil
 }
 
-// Delete ends a hook.
-func (s *Service) Delete(ctx context.Context, app, name string) error {
-	found, err := s.store.Delete(ctx, app, name)
+// Delete ends a hook that matches.
+func (s *Service) Delete(ctx context.Context, app, name string, must setting.Match) error {
+	found, err := s.store.Delete(ctx, app, name, func(h *Hook) error { return h.matches(must) })
 	if err != nil {
 		return fmt.Errorf("delete hook %s: %w", name, err)
 	}

@@ -97,10 +97,15 @@ func (t *tape) Update(_ context.Context, app, name string, change func(*hook.Hoo
 	return nil
 }
 
-func (t *tape) Delete(_ context.Context, app, name string) (bool, error) {
+func (t *tape) Delete(_ context.Context, app, name string, check func(*hook.Hook) error) (bool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	_, ok := t.hooks[[2]string{app, name}]
+	h, ok := t.hooks[[2]string{app, name}]
+	if ok {
+		if err := check(&h); err != nil {
+			return false, err
+		}
+	}
 	delete(t.hooks, [2]string{app, name})
 	return ok, nil
 }

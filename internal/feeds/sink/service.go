@@ -76,8 +76,9 @@ func New(ctx context.Context, cfg Config) (s *Service, err error) {
 		Place: func(one *Sink) (setting.Place, bool) {
 			return setting.Place{App: one.App, Name: one.Kind}, one.Enabled
 		},
-		Same:  func(a, b *Sink) bool { return a.same(b) },
-		Start: func(one Sink) *writing { return &writing{s: s, sink: one} },
+		Changed: func(one *Sink) time.Time { return one.UpdatedAt },
+		Same:    func(a, b *Sink) bool { return a.same(b) },
+		Start:   func(one Sink) *writing { return &writing{s: s, sink: one} },
 	})
 	return s, err
 }
@@ -232,7 +233,7 @@ func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Inf
 	if err != nil {
 		return Info{}, false, err
 	}
-	err = s.sinks.Update(ctx, setting.Place{App: app, Name: kind}, func(one *Sink) error {
+	err = s.sinks.Update(ctx, setting.Place{App: app, Name: kind}, c.Must, func(one *Sink) error {
 		before := one.Values
 		if created = c.apply(one, k.Fields(), s.cfg.Now().UTC().Truncate(time.Millisecond)); created && s.cfg.Events != nil {
 			one.From = max(1, s.cfg.Events.Last()) // at least 1, since 0 has another meaning; no event has so low an id
@@ -249,10 +250,10 @@ func (s *Service) Set(ctx context.Context, app, kind string, c Change) (info Inf
 	return info, created, err
 }
 
-// Delete ends a sink and deletes its settings. The rows that it wrote stay.
-func (s *Service) Delete(ctx context.Context, app, kind string) error {
+// Delete ends a sink that matches, and deletes its settings. The rows that it wrote stay.
+func (s *Service) Delete(ctx context.Context, app, kind string, must setting.Match) error {
 	if _, err := s.kind(kind); err != nil {
 		return err
 	}
-	return s.sinks.Delete(ctx, setting.Place{App: app, Name: kind})
+	return s.sinks.Delete(ctx, setting.Place{App: app, Name: kind}, must)
 }

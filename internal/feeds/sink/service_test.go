@@ -220,7 +220,7 @@ func TestLagIsTheAgeOfTheOldestEventThatWaits(t *testing.T) {
 		if got := lag(); got != 0 {
 			t.Errorf("with no event, backfill %v: %s", backfill, got)
 		}
-		if err := w.sinks.Delete(t.Context(), "shop", clickhouse.Name); err != nil {
+		if err := w.sinks.Delete(t.Context(), "shop", clickhouse.Name, setting.Match{}); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -11,7 +11,8 @@ type Change struct {
 	Values   setting.Values // an empty value deletes the setting
 	Backfill *bool          // applies only when the sink is made
 	Enabled  *bool
-	Private  bool // see Sink; unchanged while the addresses are
+	Private  bool          // see Sink; unchanged while the addresses are
+	Must     setting.Match // that the sink must have
 }
 
 // apply changes a sink. If s is empty, it makes a new one.
@@ -26,9 +27,6 @@ func (c *Change) apply(s *Sink, fields []setting.Field, now time.Time) (created 
 	if c.Enabled != nil {
 		s.Enabled = *c.Enabled
 	}
-	if !now.After(s.UpdatedAt) { // each change has a later time than the one before, even if a clock goes back
-		now = s.UpdatedAt.Add(time.Millisecond)
-	}
-	s.UpdatedAt = now
+	s.UpdatedAt = setting.After(s.UpdatedAt, now)
 	return created
 }

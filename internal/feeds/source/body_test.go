@@ -191,7 +191,7 @@ func TestAFeedGetsBackWhatItNotedAndBeginsAnewOnce(t *testing.T) {
 		}
 
 		k.failed = errors.New("slot of sekret is in use")
-		left, err := s.Delete(t.Context(), "shop", "words")
+		left, err := s.Delete(t.Context(), "shop", "words", setting.Match{})
 		if err != nil || !strings.HasPrefix(left, "slot of ") || strings.Contains(left, "sekret") || !slices.Equal(k.gone, []string{"words"}) {
 			t.Errorf("deleted: left %q, %v, removed %v", left, err, k.gone)
 		}

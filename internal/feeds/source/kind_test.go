@@ -142,7 +142,7 @@ func (s stored) Update(_ context.Context, app, name string, change func(*source.
 	return err
 }
 
-func (s stored) Delete(_ context.Context, app, name string) (bool, error) {
+func (s stored) Delete(_ context.Context, app, name string, _ func(*source.Source) error) (bool, error) {
 	at := setting.Place{App: app, Name: name}
 	_, ok := s.all[at]
 	delete(s.all, at)

@@ -52,7 +52,8 @@ func New(ctx context.Context, cfg Config) (s *Service, err error) {
 		Place: func(one *Source) (setting.Place, bool) {
 			return one.place(), one.Enabled
 		},
-		Same: func(a, b *Source) bool { return a.same(b) },
+		Changed: func(one *Source) time.Time { return one.UpdatedAt },
+		Same:    func(a, b *Source) bool { return a.same(b) },
 		Start: func(one Source) *reader {
 			return &reader{s: s, source: one, log: cfg.Log.With("app", one.App, "source", one.Name)}
 		},
@@ -157,8 +158,8 @@ func (s *Service) Set(ctx context.Context, app, name string, c Change) (info Inf
 		}
 	}
 	full, all := len(s.sources.List(app)) >= MaxSources, s.sources.All()
-	err = s.sources.Update(ctx, setting.Place{App: app, Name: name}, func(one *Source) error {
-		now := s.cfg.Now().UTC().Truncate(time.Millisecond)
+	err = s.sources.Update(ctx, setting.Place{App: app, Name: name}, c.Must, func(one *Source) error {
+		now := setting.After(one.UpdatedAt, s.cfg.Now())
 		if created = one.CreatedAt.IsZero(); created {
 			if full {
 				return notification.BadField("name", "the app has %d sources, as many as it may have", MaxSources)
@@ -217,15 +218,15 @@ func alone(k Kind, kind string, at setting.Place, v setting.Values, all []Source
 // removeTime limits the time for removing what a deleted source has at its server.
 const removeTime = 10 * time.Second
 
-// Delete ends a source and deletes its settings. Entries that it has not taken stay at the source. left says what could not be removed there,
+// Delete ends a source that matches, and deletes its settings. Entries that it has not taken stay at the source. left says what could not be removed there,
 // such as a replication slot; empty: nothing is left.
-func (s *Service) Delete(ctx context.Context, app, name string) (left string, err error) {
+func (s *Service) Delete(ctx context.Context, app, name string, must setting.Match) (left string, err error) {
 	at := setting.Place{App: app, Name: name}
 	one, err := s.sources.Get(at)
 	if err != nil {
 		return "", err
 	}
-	if err := s.sources.Delete(ctx, at); err != nil {
+	if err := s.sources.Delete(ctx, at, must); err != nil {
 		return "", err
 	}
 	if r, ok := s.cfg.Kinds[one.Kind].(Remover); ok {

@@ -60,8 +60,9 @@ type Change struct {
 	Kind    string         // of a source that is made; empty: the source's name is that of its kind
 	Values  setting.Values // replaces all values except secrets that it does not name; nil: all stay
 	Enabled *bool
-	Private bool // see Source; unchanged while the addresses are
-	Resync  bool // the source begins anew
+	Private bool          // see Source; unchanged while the addresses are
+	Resync  bool          // the source begins anew
+	Must    setting.Match // that the source must have
 }
 
 // Store keeps sources, by name.

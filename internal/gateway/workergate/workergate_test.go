@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/gateway/gatetest"
 	"godwit.dev/godwit/internal/gateway/workergate"
 )
@@ -44,7 +45,7 @@ func TestCallersRights(t *testing.T) {
 		{access.ByAnyone, "orders/x", "wrong", 0, 0, 401},
 	} {
 		if c.access != "" {
-			if _, err := s.Access.SetService(t.Context(), gatetest.App, "orders", access.Service{Access: c.access}); err != nil {
+			if _, err := s.Access.SetService(t.Context(), gatetest.App, "orders", access.Service{Access: c.access}, setting.Match{}); err != nil {
 				t.Fatal(err)
 			}
 		}

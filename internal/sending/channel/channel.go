@@ -97,4 +97,5 @@ type Info struct {
 type Change struct {
 	Enabled *bool
 	Values  Values
+	Must    setting.Match // that the settings must have
 }

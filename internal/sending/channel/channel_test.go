@@ -12,6 +12,7 @@ import (
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/push"
@@ -186,7 +187,7 @@ func TestBadSettingsAreRefusedAndChangeNothing(t *testing.T) {
 	if _, err := w.server.Sender(t.Context(), "shop", push.Telegram); !errors.Is(err, channel.ErrNotConfigured) {
 		t.Errorf("sender: %v", err)
 	}
-	for _, err := range []error{w.server.Delete(t.Context(), "shop", "pigeon"), errOf(w.server.Get("shop", "pigeon")), errOf(w.server.Sender(t.Context(), "shop", "pigeon"))} {
+	for _, err := range []error{w.server.Delete(t.Context(), "shop", "pigeon", setting.Match{}), errOf(w.server.Get("shop", "pigeon")), errOf(w.server.Sender(t.Context(), "shop", "pigeon"))} {
 		if !errors.Is(err, channel.ErrUnknown) {
 			t.Errorf("unknown channel: %v", err)
 		}
@@ -257,10 +258,10 @@ func TestDeletedAppTakesItsCredentialsAlong(t *testing.T) {
 		t.Errorf("left: %d, %v", len(list), err)
 	}
 	set(t, w.server, "shop", push.Telegram, channel.Values{"token": "t"})
-	if err := w.server.Delete(t.Context(), "shop", push.Telegram); err != nil {
+	if err := w.server.Delete(t.Context(), "shop", push.Telegram, setting.Match{}); err != nil {
 		t.Error(err)
 	}
-	if err := w.server.Delete(t.Context(), "shop", push.Telegram); !errors.Is(err, channel.ErrNotConfigured) {
+	if err := w.server.Delete(t.Context(), "shop", push.Telegram, setting.Match{}); !errors.Is(err, channel.ErrNotConfigured) {
 		t.Errorf("deleted twice: %v", err)
 	}
 }

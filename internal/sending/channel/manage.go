@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
 )
@@ -88,6 +90,9 @@ func (s *Service) Set(ctx context.Context, app string, ch push.Channel, change C
 		return Info{}, nil, err
 	}
 	err = s.store.Update(ctx, app, string(ch), func(r *Record, _ int) (err error) {
+		if err := r.matches(change.Must); err != nil {
+			return err
+		}
 		if err := checkKept(kind, r.Values, change.Values); err != nil {
 			return err
 		}
@@ -101,7 +106,7 @@ func (s *Service) Set(ctx context.Context, app string, ch push.Channel, change C
 		if change.Enabled != nil {
 			r.Enabled = *change.Enabled
 		}
-		r.UpdatedAt = moment()
+		r.UpdatedAt = setting.After(r.UpdatedAt, time.Now())
 		made, err = kind.Complete(r.Values)
 		info = show(kind, r)
 		return err
@@ -149,12 +154,17 @@ func check(kind Kind, values Values) error {
 	return nil
 }
 
-// Delete deletes an app's settings of a channel, credentials included. It fails with ErrNotConfigured if there are none.
-func (s *Service) Delete(ctx context.Context, app string, ch push.Channel) error {
+// matches fails with *setting.ChangedError if the settings have another revision.
+func (r *Record) matches(must setting.Match) error {
+	return must.Check("channel "+string(r.Channel), setting.RevisionAt(r.UpdatedAt))
+}
+
+// Delete deletes an app's settings of a channel, credentials included, if they match. It fails with ErrNotConfigured if there are none.
+func (s *Service) Delete(ctx context.Context, app string, ch push.Channel, must setting.Match) error {
 	if _, ok := s.kinds[ch]; !ok {
 		return fmt.Errorf("%w: %.64q", ErrUnknown, string(ch))
 	}
-	found, err := s.store.Delete(ctx, app, string(ch))
+	found, err := s.store.Delete(ctx, app, string(ch), func(r *Record) error { return r.matches(must) })
 	if err != nil {
 		return fmt.Errorf("delete %s of app %s: %w", ch, app, err)
 	}

@@ -101,6 +101,7 @@ var meetings = map[string]how{
 
 	"POST /v1/keys":        {body: `{"roles":["read"],"name":"of-red"}`},
 	"GET /v1/keys":         {shows: true},
+	"GET /v1/keys/{id}":    {params: id("$key")},
 	"DELETE /v1/keys/{id}": {params: id("$key")},
 
 	"GET /v1/channels":                  {shows: true},

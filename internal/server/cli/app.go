@@ -198,7 +198,6 @@ func (p *program) setApp(cmd *cobra.Command, c *control, name string, body map[s
 func (p *program) appSetCommand() *cobra.Command {
 	var s appSettings
 	var newMintKey bool
-	var revision string
 	cmd := &cobra.Command{
 		Use:   "set NAME",
 		Short: "Change how an app's clients prove who they are",
@@ -216,11 +215,11 @@ godwit app show prints it, nothing changes if another operator has changed the a
 				body["new_token_key"] = true
 			}
 			return p.withServer(cmd, false, func(c *control) error {
-				if revision == "" {
+				if atRevision(cmd) == "" {
 					if _, err := p.setApp(cmd, c, args[0], body); err != nil {
 						return err
 					}
-				} else if err := c.Call(cmd.Context(), godwit.Call{Method: http.MethodPatch, Path: appPath(args[0]), IfMatch: strconv.Quote(revision), Body: body}, nil); err != nil {
+				} else if err := c.call(cmd, http.MethodPatch, appPath(args[0]), body, nil); err != nil {
 					return fmt.Errorf("change app %s: %w", args[0], err)
 				}
 				if p.json {
@@ -233,7 +232,7 @@ godwit app show prints it, nothing changes if another operator has changed the a
 	}
 	s.flags(cmd)
 	cmd.Flags().BoolVar(&newMintKey, "new-token-key", false, "replace the key that godwit token uses; tokens it made end")
-	cmd.Flags().StringVar(&revision, "revision", "", "change this revision of the app and no other")
+	revisionFlag(cmd, "app", "app show")
 	p.localFlags(cmd)
 	return cmd
 }
@@ -342,6 +341,7 @@ func (p *program) appDeleteCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "really delete")
+	revisionFlag(cmd, "app", "app show")
 	p.localFlags(cmd)
 	return cmd
 }

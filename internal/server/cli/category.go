@@ -30,6 +30,7 @@ type categoryJSON struct {
 	Limit     string `json:"escalate_limit"`
 	Campaigns string `json:"campaign_limit,omitempty"`
 	Beyond    string `json:"campaign_beyond,omitempty"`
+	Revision  string `json:"revision,omitempty"`
 }
 
 func (p *program) categories() settings[categoryJSON] {
@@ -103,7 +104,7 @@ has none.`,
 	cmd.Flags().StringVar(&limit, "escalate-limit", "", "most steps beyond live that begin for a recipient, like 3/m, 10/h or 20/d")
 	cmd.Flags().StringVar(&campaigns, "campaign-limit", "", "most campaigns that reach one person, like 1/8h, 3/d or 5/7d")
 	cmd.Flags().StringVar(&beyond, "campaign-beyond", preference.Defer.String(), "what becomes of a campaign's message beyond the limit: defer (it is sent when the limit allows) or suppress")
-	p.categories().flags(p, cmd, &appName)
+	p.categories().changeFlags(p, cmd, &appName)
 	return cmd
 }
 
@@ -126,6 +127,6 @@ func (p *program) categoryDeleteCommand() *cobra.Command {
 			})
 		},
 	}
-	p.categories().flags(p, cmd, &appName)
+	p.categories().changeFlags(p, cmd, &appName)
 	return cmd
 }

@@ -141,7 +141,7 @@ files, never from arguments, which other users can see. Without flags it lists t
 	f.StringVar(&o.vapid, "import-vapid", "", "webpush: file with the VAPID key that browsers have subscribed with: JSON of web-push, PEM, or base64url")
 	f.BoolVar(&o.enable, "enable", false, "switch the channel on")
 	f.BoolVar(&o.disable, "disable", false, "switch the channel off")
-	p.channels().flags(p, cmd, &o.app)
+	p.channels().changeFlags(p, cmd, &o.app)
 	return cmd
 }
 
@@ -293,6 +293,6 @@ func (p *program) channelDeleteCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVar(&yes, "yes", false, "really delete")
-	p.channels().flags(p, cmd, &appName)
+	p.channels().changeFlags(p, cmd, &appName)
 	return cmd
 }

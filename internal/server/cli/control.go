@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -22,12 +23,29 @@ type control struct {
 
 // call makes a call about the app.
 func (c *control) call(cmd *cobra.Command, method, path string, body, out any) error {
-	return c.Call(cmd.Context(), godwit.Call{Method: method, Path: path, Query: c.query, Body: body}, out)
+	call := godwit.Call{Method: method, Path: path, Query: c.query, Body: body}
+	if method != http.MethodGet {
+		call.IfMatch = atRevision(cmd)
+	}
+	return c.Call(cmd.Context(), call, out)
+}
+
+// revisionFlag adds --revision to a command that changes or deletes what; shown is the command that prints revisions.
+func revisionFlag(cmd *cobra.Command, what, shown string) {
+	cmd.Flags().String("revision", "", "change this revision of the "+what+" and no other, as godwit "+shown+" prints it")
+}
+
+// atRevision returns the condition of a command with --revision; "": any revision will do.
+func atRevision(cmd *cobra.Command) string {
+	if f := cmd.Flags().Lookup("revision"); f != nil && f.Changed {
+		return strconv.Quote(f.Value.String())
+	}
+	return ""
 }
 
 // raw makes a call and stores the answer's text, which may be empty.
 func (c *control) raw(cmd *cobra.Command, method, path string, into *json.RawMessage) error {
-	answer, err := c.Stream(cmd.Context(), godwit.Call{Method: method, Path: path, Query: c.query})
+	answer, err := c.Stream(cmd.Context(), godwit.Call{Method: method, Path: path, Query: c.query, IfMatch: atRevision(cmd)})
 	if err != nil {
 		return err
 	}

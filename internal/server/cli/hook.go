@@ -34,6 +34,7 @@ type hookJSON struct {
 	PausedAt        time.Time `json:"paused_at"`
 	PausedReason    string    `json:"paused_reason"`
 	Secret          string    `json:"secret"`
+	Revision        string    `json:"revision"`
 
 	raw json.RawMessage // all of it, for --json
 }
@@ -119,6 +120,7 @@ func (p *program) callHook(cmd *cobra.Command, c *godwit.Client, call godwit.Cal
 			fmt.Fprintf(&b, "  %-10s %s\n", what, value)
 		}
 	}
+	row("revision", clean(h.Revision))
 	row("url", clean(h.URL))
 	row("events", typesOr(h.Types, "all"))
 	row("position", fmt.Sprintf("%s of %s, %d delivered, last %s", h.Cursor, h.NewestEventID, h.Delivered, moment(h.LastDeliveredAt)))
@@ -167,7 +169,7 @@ stands. A new one gets a secret, shown once, unless --secret-file has one.`,
 				body["secrets"] = list
 			}
 			return p.withClient(func(c *godwit.Client) error {
-				return p.callHook(cmd, c, godwit.Call{Method: http.MethodPut, Path: hookPath(args[0]), Body: body}, "set hook "+args[0])
+				return p.callHook(cmd, c, godwit.Call{Method: http.MethodPut, Path: hookPath(args[0]), Body: body, IfMatch: atRevision(cmd)}, "set hook "+args[0])
 			})
 		},
 	}
@@ -175,6 +177,7 @@ stands. A new one gets a secret, shown once, unless --secret-file has one.`,
 	s.StringSliceVar(&types, "types", nil, "only these events: "+strings.Join(eventTypes, " ")+" (default: all)")
 	s.StringVar(&secrets, "secret-file", "", "file with the secrets that sign, whsec_ and base64, one a line: the new one and, until the receiver knows it, the old one")
 	s.BoolVar(&disable, "disable", false, "post nothing until it is set again without this")
+	revisionFlag(cmd, "hook", "hook show")
 	return cmd
 }
 
@@ -200,5 +203,6 @@ func (p *program) hookReplayCommand() *cobra.Command {
 
 func (p *program) hookDeleteCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "delete NAME", Short: "End a hook", Args: names("name")}
+	revisionFlag(cmd, "hook", "hook show")
 	return p.deletes(cmd, "hook", hookPath, "Hook %s has ended.")
 }

@@ -287,7 +287,7 @@ func (p *program) withClient(do func(c *godwit.Client) error) error {
 func (p *program) deletes(cmd *cobra.Command, what string, path func(name string) string, done string) *cobra.Command {
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return p.withClient(func(c *godwit.Client) error {
-			if err := c.Call(cmd.Context(), godwit.Call{Method: http.MethodDelete, Path: path(args[0])}, nil); err != nil {
+			if err := c.Call(cmd.Context(), godwit.Call{Method: http.MethodDelete, Path: path(args[0]), IfMatch: atRevision(cmd)}, nil); err != nil {
 				return fmt.Errorf("delete %s %s: %w", what, args[0], err)
 			}
 			if p.json {

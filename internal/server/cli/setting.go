@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -24,6 +25,12 @@ func (o settings[I]) flags(p *program, cmd *cobra.Command, appName *string) {
 	p.localFlags(cmd)
 }
 
+// changeFlags adds the flags of a command that changes or deletes a setting.
+func (o settings[I]) changeFlags(p *program, cmd *cobra.Command, appName *string) {
+	o.flags(p, cmd, appName)
+	revisionFlag(cmd, o.what, o.what+" list")
+}
+
 func (o settings[I]) at(name string) string { return o.path + "/" + url.PathEscape(name) }
 
 func (o settings[I]) listCommand(p *program, short string) *cobra.Command {
@@ -34,12 +41,32 @@ func (o settings[I]) listCommand(p *program, short string) *cobra.Command {
 		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withControl(cmd, appName, func(c *control) error {
-				return list(cmd.Context(), p, c.Client, o.path, c.query, unpaged, o.columns, o.row)
+				return list(cmd.Context(), p, c.Client, o.path, c.query, unpaged, append(slices.Clone(o.columns), "REVISION"), o.revised)
 			})
 		},
 	}
 	o.flags(p, cmd, &appName)
 	return cmd
+}
+
+// revisedSetting is a setting with its revision.
+type revisedSetting[I any] struct {
+	of       I
+	Revision string `json:"revision"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (s *revisedSetting[I]) UnmarshalJSON(b []byte) error {
+	var only struct{ Revision string }
+	if err := json.Unmarshal(b, &only); err != nil {
+		return err
+	}
+	s.Revision = only.Revision
+	return json.Unmarshal(b, &s.of)
+}
+
+func (o settings[I]) revised(s *revisedSetting[I]) []string {
+	return append(o.row(&s.of), clean(s.Revision))
 }
 
 // removeCommand makes the command that removes settings; arg is what names them.
@@ -68,7 +95,7 @@ func (o settings[I]) removeCommand(p *program, arg, long string) *cobra.Command 
 			})
 		},
 	}
-	o.flags(p, cmd, &appName)
+	o.changeFlags(p, cmd, &appName)
 	return cmd
 }
 

@@ -95,7 +95,7 @@ file takes it away. A sink that stopped goes on when it is set again.`,
 	}
 	f.BoolVar(&backfill, "backfill", false, "begin with all events that the log still has, instead of with what happens from now on")
 	f.BoolVar(&disable, "disable", false, "keep the settings, but do not write")
-	p.sinks().flags(p, cmd, &appName)
+	p.sinks().changeFlags(p, cmd, &appName)
 	return cmd
 }
 

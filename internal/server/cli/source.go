@@ -83,7 +83,7 @@ named, and an empty file takes it away. It is read from a file, never from an ar
 	}
 	p.sourceFlags(cmd, &kindName)
 	cmd.Flags().BoolVar(&disable, "disable", false, "keep the settings, but do not read")
-	p.sources().flags(p, cmd, &appName)
+	p.sources().changeFlags(p, cmd, &appName)
 	return cmd
 }
 

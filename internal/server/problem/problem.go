@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/campaigns/endpoint"
 	"godwit.dev/godwit/internal/campaigns/template"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/feeds/source"
@@ -82,6 +83,10 @@ func From(err error) *Problem {
 	var tag *access.TagError
 	if errors.As(err, &tag) {
 		return RevisionMismatch.With(tag.Error())
+	}
+	var changed *setting.ChangedError
+	if errors.As(err, &changed) {
+		return RevisionMismatch.With(changed.Error())
 	}
 	var b *request.BadAnswerError
 	if errors.As(err, &b) {

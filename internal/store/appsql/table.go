@@ -2,10 +2,12 @@ package appsql
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
 
+	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/store/sqltx"
 )
 
@@ -89,9 +91,22 @@ func (t *Table[T]) Update(ctx context.Context, app, name string, change func(one
 	})
 }
 
-// Delete deletes a row, and reports whether there was one.
-func (t *Table[T]) Delete(ctx context.Context, app, name string) (found bool, err error) {
+// Delete deletes a row, and reports whether there was one. If check fails, it does nothing.
+func (t *Table[T]) Delete(ctx context.Context, app, name string, check func(one *T) error) (found bool, err error) {
 	err = t.db.Change(ctx, "delete "+t.one+" "+name, func(ctx context.Context, tx sqltx.Tx) (bool, error) {
+		found = false
+		if err := lockApp(ctx, tx, app); errors.Is(err, access.ErrUnknownApp) {
+			return false, nil
+		} else if err != nil {
+			return false, err
+		}
+		one, err := t.find(ctx, tx, app, name)
+		if err == nil && one != nil {
+			err = check(one)
+		}
+		if err != nil || one == nil {
+			return false, err
+		}
 		n, err := t.delete(ctx, tx, app, name)
 		found = n > 0
 		return found, err

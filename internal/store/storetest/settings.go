@@ -123,6 +123,12 @@ func (k kind[T]) isKept(e *appEnv) {
 	if err := k.of(e.s).Update(ctx, "shop", name, func(one *T, _ int) error { *one = k.full; return context.Canceled }); err == nil {
 		e.Error("a change that failed was taken")
 	}
+	if found, err := k.of(e.s).Delete(ctx, "shop", name, func(one *T) error {
+		sees("one that is to be deleted", one, 0, want)
+		return context.Canceled
+	}); found || err == nil {
+		e.Errorf("a deletion that was barred: %t, %v", found, err)
+	}
 	if list, err := k.of(e.s).All(ctx); err != nil || !reflect.DeepEqual(list, []T{want}) || reflect.DeepEqual(want, k.full) {
 		e.Errorf("got %+v, %v; want %+v", list, err, want)
 	}
@@ -158,7 +164,7 @@ func (k kind[T]) apart(e *appEnv) {
 		app, name string
 		want      bool
 	}{{"a", "one", true}, {"a", "one", false}, {"c", "two", false}} {
-		if found, err := k.of(e.s).Delete(ctx, d.app, d.name); err != nil || found != d.want {
+		if found, err := k.of(e.s).Delete(ctx, d.app, d.name, func(*T) error { return nil }); err != nil || found != d.want {
 			e.Errorf("delete %s of %s: %t, %v", d.name, d.app, found, err)
 		}
 	}

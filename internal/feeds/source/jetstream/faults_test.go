@@ -207,7 +207,7 @@ func TestASourceThatIsDeletedTakesItsConsumerAlong(t *testing.T) {
 	w := newWorld(t)
 	w.Start(true)
 	w.Becomes(source.Running, "")
-	if left, err := w.Service.Delete(t.Context(), "shop", w.Name); left != "" || err != nil {
+	if left, err := w.Service.Delete(t.Context(), "shop", w.Name, setting.Match{}); left != "" || err != nil {
 		t.Fatal(left, err)
 	}
 	if _, err := w.stream.Consumer(t.Context(), ours); err == nil {
@@ -231,7 +231,7 @@ func TestAPersonsConsumerStaysAndIsRefusedIfItLosesMessages(t *testing.T) {
 	if n := w.Info().Counts.Duplicate; n != 0 {
 		t.Errorf("a resync has made the consumer of a person anew: %d duplicates", n)
 	}
-	if _, err := w.Service.Delete(t.Context(), "shop", w.Name); err != nil {
+	if _, err := w.Service.Delete(t.Context(), "shop", w.Name, setting.Match{}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.stream.Consumer(t.Context(), "other"); err != nil {

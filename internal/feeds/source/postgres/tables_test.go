@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/feeds/source/postgres"
 	"godwit.dev/godwit/internal/feeds/source/sourcetest"
@@ -132,7 +133,7 @@ func TestALostSlotIsSaidAndAResyncReadsTheTables(t *testing.T) {
 	w.object("old", `{"state":"shut"}`)
 	w.sql(`INSERT INTO gate VALUES ('c', 'open', '')`)
 	w.object("c", `{"state":"open"}`)
-	left, err := w.Service.Delete(t.Context(), "shop", postgres.Name)
+	left, err := w.Service.Delete(t.Context(), "shop", postgres.Name, setting.Match{})
 	if err != nil || left != "" || w.text("SELECT count(*)::text FROM pg_replication_slots") != "0" || w.text("SELECT count(*)::text FROM pg_publication") != "0" {
 		t.Errorf("after the source was deleted: left %q, %v", left, err)
 	}

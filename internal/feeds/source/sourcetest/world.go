@@ -134,7 +134,7 @@ func (s *Settings) Update(_ context.Context, app, name string, change func(*sour
 }
 
 // Delete implements source.Store.
-func (s *Settings) Delete(context.Context, string, string) (bool, error) {
+func (s *Settings) Delete(context.Context, string, string, func(*source.Source) error) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	was := s.One != nil

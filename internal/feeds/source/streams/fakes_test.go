@@ -60,7 +60,7 @@ func (s *settings) Update(_ context.Context, app, kind string, change func(*sour
 	return nil
 }
 
-func (s *settings) Delete(_ context.Context, app, kind string) (bool, error) {
+func (s *settings) Delete(_ context.Context, app, kind string, _ func(*source.Source) error) (bool, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, ok := s.list[[2]string{app, kind}]

@@ -13,6 +13,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/notify/delivery"
@@ -289,7 +290,7 @@ func TestChangesTakeEffectAndRemovingStops(t *testing.T) {
 		if got := w.boxes.stored(); len(got) != 1 {
 			t.Errorf("stored %v after it was switched on elsewhere", got)
 		}
-		if _, err := w.Delete(t.Context(), "shop", streams.Name); err != nil {
+		if _, err := w.Delete(t.Context(), "shop", streams.Name, setting.Match{}); err != nil {
 			t.Error(err)
 		}
 		w.redis.add("Nann{1}", true, entry("2-0", "ann", "m", hour))
@@ -298,7 +299,7 @@ func TestChangesTakeEffectAndRemovingStops(t *testing.T) {
 			t.Errorf("stored %v although it is removed", got)
 		}
 		for what, app := range map[string]string{"deleted twice": "shop", "another app's": "other"} {
-			if _, err := w.Delete(t.Context(), app, streams.Name); !errors.Is(err, source.ErrNone) {
+			if _, err := w.Delete(t.Context(), app, streams.Name, setting.Match{}); !errors.Is(err, source.ErrNone) {
 				t.Errorf("%s: %v", what, err)
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
@@ -14,8 +15,8 @@ import (
 // Batches stores the fixed batching intervals of an app's objects.
 type Batches interface {
 	Batches(app string) map[string]time.Duration
-	SetBatch(ctx context.Context, app, group string, d time.Duration) error
-	DeleteBatch(ctx context.Context, app, group string) error
+	SetBatch(ctx context.Context, app, group string, d time.Duration, must setting.Match) error
+	DeleteBatch(ctx context.Context, app, group string, must setting.Match) error
 }
 
 // AppSettings stores settings of an app that have names.
@@ -29,18 +30,26 @@ const maxBatchBody = 1 << 10
 type batchJSON struct {
 	Group string `json:"group"`
 	Batch string `json:"batch"`
+
+	revised
+}
+
+func viewBatch(group string, d time.Duration) batchJSON {
+	return batchJSON{group, d.String(), atRevision(setting.RevisionOf(d))}
 }
 
 // batches returns the calls below /v1/batches.
 func (a *API) batches() settings[batchJSON] {
 	return settings[batchJSON]{
 		kind: "batch", path: "/v1/batches", name: "group", most: maxBatchBody,
-		drop:  func(c *call.Call, group string) error { return a.Settings.DeleteBatch(c.Ctx, c.Key.App, group) },
+		drop: func(c *call.Call, group string, must setting.Match) error {
+			return a.Settings.DeleteBatch(c.Ctx, c.Key.App, group, must)
+		},
 		check: access.CheckBatchGroup,
 		list: func(c *call.Call) (items []batchJSON, err error) {
 			all := a.Settings.Batches(c.Key.App)
 			for _, group := range slices.Sorted(maps.Keys(all)) {
-				items = append(items, batchJSON{group, all[group].String()})
+				items = append(items, viewBatch(group, all[group]))
 			}
 			return items, nil
 		},
@@ -49,14 +58,14 @@ func (a *API) batches() settings[batchJSON] {
 			if !there {
 				return v, access.ErrNoBatch
 			}
-			return batchJSON{group, d.String()}, nil
+			return viewBatch(group, d), nil
 		},
-		set: func(c *call.Call, group string, body []byte) (v batchJSON, created bool, err error) {
+		set: func(c *call.Call, group string, body []byte, must setting.Match) (v batchJSON, created bool, err error) {
 			d, err := decodeBatch(body)
 			if err == nil {
-				err = a.Settings.SetBatch(c.Ctx, c.Key.App, group, d)
+				err = a.Settings.SetBatch(c.Ctx, c.Key.App, group, d, must)
 			}
-			return batchJSON{group, d.String()}, false, err
+			return viewBatch(group, d), false, err
 		},
 	}
 }

@@ -7,14 +7,15 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/campaigns/preference"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
 // Categories stores an app's settings for its categories.
 type Categories interface {
 	Categories(app string) map[string]preference.Category
-	SetCategory(ctx context.Context, app, name string, c preference.Category) error
-	DeleteCategory(ctx context.Context, app, name string) error
+	SetCategory(ctx context.Context, app, name string, c preference.Category, must setting.Match) error
+	DeleteCategory(ctx context.Context, app, name string, must setting.Match) error
 }
 
 const maxCategoryBody = 1 << 10
@@ -26,10 +27,12 @@ type categoryJSON struct {
 
 	Campaigns string `json:"campaign_limit,omitempty"`
 	Excess    string `json:"campaign_beyond,omitempty"` // with campaign_limit
+
+	revised
 }
 
 func viewCategory(name string, c preference.Category) categoryJSON {
-	v := categoryJSON{Category: name, Critical: c.Critical, Limit: call.OrNull(c.Limit.String())}
+	v := categoryJSON{Category: name, Critical: c.Critical, Limit: call.OrNull(c.Limit.String()), revised: atRevision(setting.RevisionOf(c))}
 	if !c.Campaigns.IsZero() {
 		v.Campaigns, v.Excess = c.Campaigns.String(), c.Excess.String()
 	}
@@ -40,7 +43,9 @@ func viewCategory(name string, c preference.Category) categoryJSON {
 func (a *API) categories() settings[categoryJSON] {
 	return settings[categoryJSON]{
 		kind: "category", path: "/v1/categories", name: "category", most: maxCategoryBody,
-		drop:  func(c *call.Call, name string) error { return a.Settings.DeleteCategory(c.Ctx, c.Key.App, name) },
+		drop: func(c *call.Call, name string, must setting.Match) error {
+			return a.Settings.DeleteCategory(c.Ctx, c.Key.App, name, must)
+		},
 		check: func(name string) error { return preference.CheckCategory("category", name) },
 		list: func(c *call.Call) (items []categoryJSON, err error) {
 			all := a.Settings.Categories(c.Key.App)
@@ -56,10 +61,10 @@ func (a *API) categories() settings[categoryJSON] {
 			}
 			return viewCategory(name, said), nil
 		},
-		set: func(c *call.Call, name string, body []byte) (v categoryJSON, created bool, err error) {
+		set: func(c *call.Call, name string, body []byte, must setting.Match) (v categoryJSON, created bool, err error) {
 			said, err := decodeCategory(body)
 			if err == nil {
-				err = a.Settings.SetCategory(c.Ctx, c.Key.App, name, said)
+				err = a.Settings.SetCategory(c.Ctx, c.Key.App, name, said, must)
 			}
 			return viewCategory(name, said), false, err
 		},

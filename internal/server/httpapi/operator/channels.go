@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/push"
@@ -21,7 +22,7 @@ type Channels interface {
 	Fields(ch push.Channel) ([]channel.Field, error)
 	// Set changes settings and returns generated values, which are not shown again.
 	Set(ctx context.Context, app string, ch push.Channel, change channel.Change) (channel.Info, channel.Values, error)
-	Delete(ctx context.Context, app string, ch push.Channel) error
+	Delete(ctx context.Context, app string, ch push.Channel, must setting.Match) error
 	Check(ctx context.Context, app string, ch push.Channel) (about string, err error)
 	Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error)
 	// Upload checks a file and returns the function that gives it to the channel's provider and returns its id.
@@ -42,11 +43,14 @@ type channelJSON struct {
 	UpdatedAt   call.Moment    `json:"updated_at"`
 	// Made holds generated secrets for those that were not given; they are shown once.
 	Made map[string]string `json:"made,omitempty"`
+
+	revised
 }
 
 func viewChannel(i *channel.Info) channelJSON {
 	return channelJSON{
 		Channel: i.Channel, Configured: i.Configured, Enabled: i.Enabled, Settings: i.Settings, Credentials: i.Credentials, UpdatedAt: call.Moment(i.UpdatedAt),
+		revised: atRevision(setting.RevisionAt(i.UpdatedAt)),
 	}
 }
 
@@ -66,7 +70,7 @@ func (a *API) channels() settings[channelJSON] {
 			info, err := a.Channels.Get(c.Key.App, push.Channel(name))
 			return viewChannel(&info), err
 		},
-		set: func(c *call.Call, name string, body []byte) (v channelJSON, created bool, err error) {
+		set: func(c *call.Call, name string, body []byte, must setting.Match) (v channelJSON, created bool, err error) {
 			fields, err := a.Channels.Fields(push.Channel(name))
 			if err != nil {
 				return v, false, err
@@ -75,13 +79,14 @@ func (a *API) channels() settings[channelJSON] {
 			if err != nil {
 				return v, false, err
 			}
+			change.Must = must
 			info, made, err := a.Channels.Set(c.Ctx, c.Key.App, push.Channel(name), change)
 			v = viewChannel(&info)
 			v.Made = made
 			return v, false, err
 		},
-		drop: func(c *call.Call, name string) error {
-			return a.Channels.Delete(c.Ctx, c.Key.App, push.Channel(name))
+		drop: func(c *call.Call, name string, must setting.Match) error {
+			return a.Channels.Delete(c.Ctx, c.Key.App, push.Channel(name), must)
 		},
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
@@ -16,8 +17,8 @@ import (
 type Gateway interface {
 	Service(app, name string) (s access.Service, set bool)
 	Services(app string) map[string]access.Service
-	SetService(ctx context.Context, app, name string, s access.Service) (access.Service, error)
-	DeleteService(ctx context.Context, app, name string) error
+	SetService(ctx context.Context, app, name string, s access.Service, must setting.Match) (access.Service, error)
+	DeleteService(ctx context.Context, app, name string, must setting.Match) error
 }
 
 const maxServiceBody = 16 << 10
@@ -29,12 +30,18 @@ type serviceJSON struct {
 	Split   map[string]int `json:"split"`
 	Cookies bool           `json:"cookies"`
 	Upload  string         `json:"upload,omitempty"`
+
+	revised
 }
 
-func viewService(name string, s access.Service) serviceJSON {
+// viewService shows a service's settings. A service without any has defaults, and no revision.
+func viewService(name string, s access.Service, set bool) serviceJSON {
 	v := serviceJSON{Service: name, Access: s.Access, Timeout: s.Timeout.String(), Split: s.Split, Cookies: s.Cookies, Upload: s.Upload}
 	if v.Split == nil {
 		v.Split = map[string]int{}
+	}
+	if set {
+		v.revised = atRevision(setting.RevisionOf(s))
 	}
 	return v
 }
@@ -44,24 +51,26 @@ func viewService(name string, s access.Service) serviceJSON {
 func (a *API) services() settings[serviceJSON] {
 	return settings[serviceJSON]{
 		kind: "service", what: "gateway service", path: "/v1/gateway", name: "service", most: maxServiceBody, check: access.CheckService,
-		drop: func(c *call.Call, name string) error { return a.Gateway.DeleteService(c.Ctx, c.Key.App, name) },
+		drop: func(c *call.Call, name string, must setting.Match) error {
+			return a.Gateway.DeleteService(c.Ctx, c.Key.App, name, must)
+		},
 		list: func(c *call.Call) (items []serviceJSON, err error) {
 			all := a.Gateway.Services(c.Key.App)
 			for _, name := range slices.Sorted(maps.Keys(all)) {
-				items = append(items, viewService(name, all[name]))
+				items = append(items, viewService(name, all[name], true))
 			}
 			return items, nil
 		},
 		get: func(c *call.Call, name string) (serviceJSON, error) {
-			s, _ := a.Gateway.Service(c.Key.App, name)
-			return viewService(name, s), nil
+			s, set := a.Gateway.Service(c.Key.App, name)
+			return viewService(name, s, set), nil
 		},
-		set: func(c *call.Call, name string, body []byte) (v serviceJSON, created bool, err error) {
+		set: func(c *call.Call, name string, body []byte, must setting.Match) (v serviceJSON, created bool, err error) {
 			s, err := decodeService(body)
 			if err == nil {
-				s, err = a.Gateway.SetService(c.Ctx, c.Key.App, name, s)
+				s, err = a.Gateway.SetService(c.Ctx, c.Key.App, name, s, must)
 			}
-			return viewService(name, s), false, err
+			return viewService(name, s, true), false, err
 		},
 	}
 }

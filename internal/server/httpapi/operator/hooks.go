@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strconv"
 
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -18,7 +19,7 @@ type Hooks interface {
 	Get(ctx context.Context, app, name string) (hook.Info, error)
 	// Set makes or changes a hook; made is a generated secret, which is not shown again.
 	Set(ctx context.Context, app, name string, c hook.Change) (info hook.Info, created bool, made string, err error)
-	Delete(ctx context.Context, app, name string) error
+	Delete(ctx context.Context, app, name string, must setting.Match) error
 	Replay(ctx context.Context, app, name string, since uint64) (hook.Info, error)
 	// Test posts a special event of type test.
 	Test(ctx context.Context, app, name string) error
@@ -46,6 +47,8 @@ type hookJSON struct {
 	CreatedAt     call.Moment  `json:"created_at"`
 	UpdatedAt     call.Moment  `json:"updated_at"`
 	Secret        string       `json:"secret,omitempty"` // that was made, shown once
+
+	revised
 }
 
 func viewHook(i *hook.Info) hookJSON {
@@ -54,6 +57,7 @@ func viewHook(i *hook.Info) hookJSON {
 		Cursor: strconv.FormatUint(i.Cursor, 10), Newest: strconv.FormatUint(i.Newest, 10), Delivered: i.Delivered,
 		LastDelivered: call.Moment(i.LastDelivered), FailingSince: call.Moment(i.Progress.Failing), Attempts: i.Attempts, NextAttempt: call.Moment(i.NextAt),
 		LastError: i.LastError, PausedAt: call.Moment(i.PausedAt), PausedReason: i.Paused, CreatedAt: call.Moment(i.CreatedAt), UpdatedAt: call.Moment(i.UpdatedAt),
+		revised: atRevision(setting.RevisionAt(i.UpdatedAt)),
 	}
 	if v.Types == nil {
 		v.Types = []event.Type{}
@@ -65,7 +69,9 @@ func viewHook(i *hook.Info) hookJSON {
 func (a *API) hooks() settings[hookJSON] {
 	return settings[hookJSON]{
 		kind: "hook", path: "/v1/hooks", name: "name", most: maxHookBody,
-		drop: func(c *call.Call, name string) error { return a.Hooks.Delete(c.Ctx, c.Key.App, name) },
+		drop: func(c *call.Call, name string, must setting.Match) error {
+			return a.Hooks.Delete(c.Ctx, c.Key.App, name, must)
+		},
 		list: func(c *call.Call) ([]hookJSON, error) {
 			infos, err := a.Hooks.List(c.Ctx, c.Key.App)
 			return views(infos, viewHook), err
@@ -74,11 +80,12 @@ func (a *API) hooks() settings[hookJSON] {
 			info, err := a.Hooks.Get(c.Ctx, c.Key.App, name)
 			return viewHook(&info), err
 		},
-		set: func(c *call.Call, name string, body []byte) (v hookJSON, created bool, err error) {
+		set: func(c *call.Call, name string, body []byte, must setting.Match) (v hookJSON, created bool, err error) {
 			change, err := decodeHook(body)
 			if err != nil {
 				return v, false, err
 			}
+			change.Must = must
 			info, created, made, err := a.Hooks.Set(c.Ctx, c.Key.App, name, change)
 			v = viewHook(&info)
 			v.Secret = made

@@ -3,10 +3,12 @@ package operator
 import (
 	"crypto/sha256"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/server/httpapi/call"
 	"godwit.dev/godwit/internal/server/problem"
@@ -25,11 +27,14 @@ type keyJSON struct {
 	// Key is the secret, shown once. It is absent when a retry finds the key that its first try created.
 	Key       *string `json:"key,omitempty"`
 	Duplicate *bool   `json:"duplicate,omitempty"`
+
+	revised // a key never changes, and neither does its revision
 }
 
 func viewKey(k access.Key) keyJSON {
 	return keyJSON{
 		ID: k.ID, App: k.App, Name: k.Name, Prefix: k.Prefix, Roles: k.Roles.Names(), CreatedAt: call.Moment(k.CreatedAt), LastUsedAt: call.Moment(k.LastUsed),
+		revised: atRevision(setting.RevisionAt(k.CreatedAt)),
 	}
 }
 
@@ -82,14 +87,45 @@ func (a *API) newKey(c *call.Call, name string, roles access.Role, note *string)
 
 // sameKey answers a retry with the key that the first try created, without its secret, which is not stored.
 func (a *API) sameKey(c *call.Call, id string) error {
-	for _, k := range a.Keys.Keys(c.Key.App) {
-		if k.ID == id {
-			v, duplicate := viewKey(k), true
-			v.Duplicate = &duplicate
-			return c.Value(http.StatusOK, v)
-		}
+	k, there := a.keyOf(c, id)
+	if !there {
+		return problem.NotFound.With("the key that this Idempotency-Key made has been deleted")
 	}
-	return problem.NotFound.With("the key that this Idempotency-Key made has been deleted")
+	v, duplicate := viewKey(k), true
+	v.Duplicate = &duplicate
+	return c.Value(http.StatusOK, v)
+}
+
+// keyOf returns a key of the caller's app.
+func (a *API) keyOf(c *call.Call, id string) (access.Key, bool) {
+	keys := a.Keys.Keys(c.Key.App)
+	i := slices.IndexFunc(keys, func(k access.Key) bool { return k.ID == id })
+	if i < 0 {
+		return access.Key{}, false
+	}
+	return keys[i], true
+}
+
+// GetKey is GET /v1/keys/{id}.
+func (a *API) GetKey(c *call.Call) error {
+	id, err := keyNamed(c)
+	if err != nil {
+		return err
+	}
+	k, there := a.keyOf(c, id)
+	if !there {
+		return access.ErrUnknownKey
+	}
+	return showRevised(c, http.StatusOK, viewKey(k))
+}
+
+// keyNamed returns the id in the path.
+func keyNamed(c *call.Call) (string, error) {
+	if _, err := c.Params(); err != nil {
+		return "", err
+	}
+	id := c.R.PathValue("id")
+	return id, notification.CheckName("id", id)
 }
 
 // decodeKey reads {"roles":[…],"name":"…"}. The registry decides which names and roles are valid.
@@ -118,12 +154,18 @@ func (a *API) ListKeys(c *call.Call) error {
 
 // DeleteKey is DELETE /v1/keys/{id}.
 func (a *API) DeleteKey(c *call.Call) error {
-	if _, err := c.Params(); err != nil {
+	id, err := keyNamed(c)
+	if err != nil {
 		return err
 	}
-	id := c.R.PathValue("id")
-	if err := notification.CheckName("id", id); err != nil {
+	must, err := match(c)
+	if err != nil {
 		return err
+	}
+	if k, there := a.keyOf(c, id); there { // the revision stays while the key is there
+		if err := must.Check("key "+id, setting.RevisionAt(k.CreatedAt)); err != nil {
+			return err
+		}
 	}
 	if err := a.Keys.DeleteKey(c.Ctx, c.Key.App, id); err != nil {
 		return err

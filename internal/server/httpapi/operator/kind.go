@@ -11,13 +11,15 @@ import (
 
 // ofKind is the form of a kind's settings in answers: its name, the values of its fields, then the members of all kinds. Secrets are
 // replaced by the names of those that are set.
-type ofKind[E any] struct {
+type ofKind[E interface{ tag() *string }] struct {
 	what   string // in words: sink
 	kind   string
 	values setting.Values
 	view   setting.View
 	every  E
 }
+
+func (o ofKind[E]) tag() *string { return o.every.tag() }
 
 // MarshalJSON implements json.Marshaler.
 func (o ofKind[E]) MarshalJSON() ([]byte, error) {

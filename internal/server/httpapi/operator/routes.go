@@ -46,6 +46,7 @@ func (a *API) keyRoutes() []call.Route {
 	return []call.Route{
 		{Pattern: "POST /v1/keys", Role: access.Admin, Operator: call.AnyApp, Action: "key.create", Serve: a.CreateKey},
 		{Pattern: "GET /v1/keys", Role: access.Admin, Operator: call.AnyApp, Serve: a.ListKeys},
+		{Pattern: "GET /v1/keys/{id}", Role: access.Admin, Operator: call.AnyApp, Serve: a.GetKey},
 		{Pattern: "DELETE /v1/keys/{id}", Role: access.Admin, Operator: call.AnyApp, Action: "key.delete", Serve: a.DeleteKey},
 		{Pattern: "POST /v1/tokens", Role: access.Admin, Operator: call.AnyApp, Action: "token.mint", Serve: a.MintToken},
 	}

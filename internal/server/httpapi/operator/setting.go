@@ -2,14 +2,26 @@ package operator
 
 import (
 	"net/http"
+	"strconv"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/cluster/setting"
+	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
+// revised is a part of settings in answers. The revision is the ETag; nil: the setting does not exist yet.
+type revised struct {
+	Revision *string `json:"revision"`
+}
+
+func atRevision(r string) revised { return revised{call.OrNull(r)} }
+
+func (r revised) tag() *string { return r.Revision }
+
 // settings implements the calls for one kind of an app's settings. Each setting has a name. An app has few of a kind, so a list is one
 // page.
-type settings[V any] struct {
+type settings[V interface{ tag() *string }] struct {
 	kind  string // in the audit log: hook
 	what  string // the kind's name in the log, and its key there; empty: kind
 	path  string // of the list: /v1/hooks
@@ -18,8 +30,8 @@ type settings[V any] struct {
 	check func(name string) error
 	list  func(c *call.Call) ([]V, error)
 	get   func(c *call.Call, name string) (V, error)
-	set   func(c *call.Call, name string, body []byte) (v V, created bool, err error)
-	drop  func(c *call.Call, name string) error // may answer
+	set   func(c *call.Call, name string, body []byte, must setting.Match) (v V, created bool, err error)
+	drop  func(c *call.Call, name string, must setting.Match) error // may answer
 }
 
 func (s settings[V]) routes(a *API) []call.Route {
@@ -42,25 +54,33 @@ func (s settings[V]) routes(a *API) []call.Route {
 			if err != nil {
 				return err
 			}
-			return c.Value(http.StatusOK, v)
+			return showRevised(c, http.StatusOK, v)
 		})},
 		{Pattern: "PUT " + one, Role: access.Admin, Operator: call.AnyApp, Action: s.kind + ".set", Serve: s.named(func(c *call.Call, name string) error {
+			must, err := match(c)
+			if err != nil {
+				return err
+			}
 			body, err := call.ReadBody(c.R, nil, s.most)
 			if err != nil {
 				return err
 			}
-			v, created, err := s.set(c, name, body)
+			v, created, err := s.set(c, name, body, must)
 			if err != nil {
 				return err
 			}
 			s.log(a, c, name, "set")
 			if created {
-				return c.Value(http.StatusCreated, v)
+				return showRevised(c, http.StatusCreated, v)
 			}
-			return c.Value(http.StatusOK, v)
+			return showRevised(c, http.StatusOK, v)
 		})},
 		{Pattern: "DELETE " + one, Role: access.Admin, Operator: call.AnyApp, Action: s.kind + ".delete", Serve: s.named(func(c *call.Call, name string) error {
-			if err := s.drop(c, name); err != nil {
+			must, err := match(c)
+			if err == nil {
+				err = s.drop(c, name, must)
+			}
+			if err != nil {
 				return err
 			}
 			s.log(a, c, name, "deleted")
@@ -70,6 +90,33 @@ func (s settings[V]) routes(a *API) []call.Route {
 			return c.NoContent()
 		})},
 	}
+}
+
+// showRevised answers with a setting.
+func showRevised[V interface{ tag() *string }](c *call.Call, status int, v V) error {
+	if tag := v.tag(); tag != nil {
+		c.W.Header().Set("ETag", strconv.Quote(*tag))
+	}
+	return c.Value(status, v)
+}
+
+// match reads the revision that a request requires: that in If-Match, or with "If-None-Match: *" none.
+func match(c *call.Call) (setting.Match, error) {
+	tag, err := ifMatch(c)
+	none := c.R.Header.Values("If-None-Match")
+	switch {
+	case err != nil:
+		return setting.Match{}, err
+	case len(none) > 0 && tag != nil:
+		return setting.Match{}, notification.BadField("If-None-Match", "contradicts If-Match: give one")
+	case len(none) > 1 || len(none) == 1 && none[0] != "*":
+		return setting.Match{}, notification.BadField("If-None-Match", "must be *: only if there is none yet")
+	case len(none) == 1:
+		return setting.Exactly(""), nil
+	case tag != nil:
+		return setting.Exactly(*tag), nil
+	}
+	return setting.Match{}, nil
 }
 
 // named makes a call that serves the setting named by the path.

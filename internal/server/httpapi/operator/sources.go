@@ -24,7 +24,7 @@ type Sources interface {
 	// Fields returns the fields of a kind.
 	Fields(kind string) ([]setting.Field, error)
 	Set(ctx context.Context, app, name string, c source.Change) (info source.Info, created bool, err error)
-	Delete(ctx context.Context, app, name string) (left string, err error)
+	Delete(ctx context.Context, app, name string, must setting.Match) (left string, err error)
 	Preview(ctx context.Context, app, name string, c source.Change) (source.Preview, error)
 	Quarantine(ctx context.Context, app, name string, below int64, limit int) ([]source.SetAside, error)
 	EmptyQuarantine(ctx context.Context, app, name string) error
@@ -48,6 +48,8 @@ type sourceJSON struct {
 	Counts      countsJSON   `json:"counts"`
 	CreatedAt   call.Moment  `json:"created_at"`
 	UpdatedAt   call.Moment  `json:"updated_at"`
+
+	revised
 }
 
 type countsJSON struct {
@@ -62,6 +64,7 @@ func viewSource(i *source.Info) ofKind[sourceJSON] {
 	v := sourceJSON{
 		Kind: i.Kind, Enabled: i.Enabled, State: i.State, Finding: i.Finding, Quarantined: i.Counts.Quarantined, Detail: i.Detail, LastError: i.Error,
 		Failing: call.Moment(i.Since), Counts: countsJSON(i.Counts), CreatedAt: call.Moment(i.CreatedAt), UpdatedAt: call.Moment(i.UpdatedAt),
+		revised: atRevision(setting.RevisionAt(i.UpdatedAt)),
 	}
 	switch { // why it fails comes first: what there is beside it may be older
 	case v.Detail == "":
@@ -81,8 +84,8 @@ func viewSource(i *source.Info) ofKind[sourceJSON] {
 func (a *API) sources() settings[ofKind[sourceJSON]] {
 	return settings[ofKind[sourceJSON]]{
 		kind: "source", path: "/v1/sources", name: "source", most: maxSourceBody,
-		drop: func(c *call.Call, name string) error {
-			left, err := a.Sources.Delete(c.Ctx, c.Key.App, name)
+		drop: func(c *call.Call, name string, must setting.Match) error {
+			left, err := a.Sources.Delete(c.Ctx, c.Key.App, name, must)
 			if err != nil || left == "" {
 				return err
 			}
@@ -95,11 +98,12 @@ func (a *API) sources() settings[ofKind[sourceJSON]] {
 			info, err := a.Sources.Get(c.Key.App, name)
 			return viewSource(&info), err
 		},
-		set: func(c *call.Call, name string, body []byte) (v ofKind[sourceJSON], created bool, err error) {
+		set: func(c *call.Call, name string, body []byte, must setting.Match) (v ofKind[sourceJSON], created bool, err error) {
 			change, err := a.sourceChange(c, name, body)
 			if err != nil {
 				return v, false, err
 			}
+			change.Must = must
 			info, created, err := a.Sources.Set(c.Ctx, c.Key.App, name, change)
 			return viewSource(&info), created, err
 		},

@@ -82,7 +82,7 @@ func TestUnchangedSettingsWakeNoWatcher(t *testing.T) {
 	used := time.UnixMilli(1_700_000_000_000)
 	ok(t, s.TouchKeys(t.Context(), map[string]time.Time{"k": used}))
 	before := version(t, s)
-	_, err := s.Hooks.Delete(t.Context(), "shop", "none")
+	_, err := s.Hooks.Delete(t.Context(), "shop", "none", nil)
 	ok(t, err)
 	if err := s.UpdateApp(t.Context(), "shop", func(*access.App) error { return context.Canceled }); !errors.Is(err, context.Canceled) {
 		t.Error(err)
