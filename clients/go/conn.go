@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/coder/websocket"
@@ -59,8 +60,10 @@ type wsConn struct {
 	ws       *websocket.Conn
 	wire     *gathering
 	proto    bool
-	in       []byte // what was read last
-	out, own []byte // what is written next
+	in       []byte       // what was read last
+	taken    atomic.Int64 // bytes of the frames that were read
+	begins   bool         // a message is about to be read, of which nothing was read from the network
+	out, own []byte       // what is written next
 }
 
 // maxKept is the largest buffer that is kept, so that the buffers of a rare long frame are freed.
@@ -160,6 +163,7 @@ func (c *wsConn) recv() (serverFrame, error) {
 
 // read reads one message; the result is valid until the next call.
 func (c *wsConn) read() ([]byte, error) {
+	c.begins = true
 	_, r, err := c.ws.Reader(context.Background())
 	if err != nil {
 		return nil, err
@@ -172,12 +176,38 @@ func (c *wsConn) read() ([]byte, error) {
 		c.in = c.in[:len(c.in)+n]
 		switch {
 		case errors.Is(err, io.EOF):
+			c.taken.Add(int64(headerSize(len(c.in)) + len(c.in)))
 			return c.in, nil
 		case err != nil:
 			return nil, err
 		case len(c.in) == cap(c.in):
 			c.in = slices.Grow(c.in, len(c.in))
 		}
+	}
+}
+
+// headerSize returns how many bytes a server's frame has before its payload (RFC 6455, section 5.2).
+func headerSize(payload int) int {
+	switch {
+	case payload < 126:
+		return 2
+	case payload <= 0xffff:
+		return 4
+	}
+	return 10
+}
+
+// drained implements batched. It may err until the next read from the network, after a message of several frames or a ping of the server.
+func (c *wsConn) drained() bool { return c.taken.Load() >= c.wire.received.Load() }
+
+// beforeRead implements batched.
+func (c *wsConn) beforeRead(f func()) {
+	c.wire.before = func() {
+		if c.begins {
+			c.begins = false
+			c.taken.Store(c.wire.received.Load())
+		}
+		f()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 )
 
 // gatherer is an http.RoundTripper that wraps the connection of a WebSocket in a gathering, and stores it in conn.
@@ -29,14 +30,26 @@ func (g *gatherer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
-// gathering is a connection that writes several frames at once. The WebSocket library writes each frame separately, and a write costs more
+// gathering is a connection that writes several frames at once, and counts what it has received. The WebSocket library writes each frame separately, and a write costs more
 // than the frame.
 type gathering struct {
 	io.ReadWriteCloser
+	before   func()       // called before each read; nil: nothing
+	received atomic.Int64 // bytes
 
 	mu      sync.Mutex
 	holding bool
 	held    []byte
+}
+
+// Read implements io.Reader.
+func (g *gathering) Read(b []byte) (int, error) {
+	if g.before != nil {
+		g.before()
+	}
+	n, err := g.ReadWriteCloser.Read(b)
+	g.received.Add(int64(n))
+	return n, err
 }
 
 // maxHeld is the maximum number of bytes held back.

@@ -16,6 +16,7 @@ type outbox struct {
 	acked time.Time // when some left last
 	nacks []nack
 	other []*clientFrame // answers
+	quiet bool           // an answer waits about which the writer has not been told
 	wake  chan struct{}
 }
 
@@ -53,6 +54,23 @@ func (o *outbox) frame(f *clientFrame) {
 	o.signal()
 }
 
+// quietly adds a frame that its caller will send. signalQuiet tells the writer about those that were not.
+func (o *outbox) quietly(f *clientFrame) {
+	o.mu.Lock()
+	o.other, o.quiet = append(o.other, f), true
+	o.mu.Unlock()
+}
+
+func (o *outbox) signalQuiet() {
+	o.mu.Lock()
+	quiet := o.quiet
+	o.quiet = false
+	o.mu.Unlock()
+	if quiet {
+		o.signal()
+	}
+}
+
 func (o *outbox) signal() {
 	select {
 	case o.wake <- struct{}{}:
@@ -85,6 +103,6 @@ func (o *outbox) take(all bool) (frames []*clientFrame, again time.Time) {
 		frames = append(frames, &clientFrame{Nack: &o.nacks[i]})
 	}
 	frames = append(frames, o.other...)
-	o.acks, o.nacks, o.other = nil, nil, nil
+	o.acks, o.nacks, o.other, o.quiet = nil, nil, nil, false
 	return frames, time.Time{}
 }

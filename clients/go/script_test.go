@@ -14,6 +14,7 @@ type script struct {
 	mu    sync.Mutex
 	conns []*scripted
 	play  func(n int, c *scripted) error // n is 1 for the first connection; an error refuses the connection
+	as    func(*scripted) conn           // nil: as it is
 }
 
 // scripted is one connection to a script.
@@ -33,6 +34,9 @@ func (s *script) dial(context.Context) (conn, error) {
 	s.mu.Unlock()
 	if err := s.play(n, c); err != nil {
 		return nil, err
+	}
+	if s.as != nil {
+		return s.as(c), nil
 	}
 	return c, nil
 }
@@ -98,12 +102,19 @@ func (c *scripted) acks() (acked []string) {
 // listening is a running listener connected to a script, within synctest.
 type listening struct {
 	*script
+	l    *listener
 	t    *testing.T
 	stop context.CancelFunc
 	done chan error
 }
 
 func listen(t *testing.T, play func(n int, c *scripted) error, handle Handler, opts ...ListenOption) *listening {
+	t.Helper()
+	return listenBy(t, nil, play, handle, opts...)
+}
+
+// listenBy is listen by connections of another kind.
+func listenBy(t *testing.T, as func(*scripted) conn, play func(n int, c *scripted) error, handle Handler, opts ...ListenOption) *listening {
 	t.Helper()
 	c, err := New("http://example.org", WithToken("t"))
 	if err != nil {
@@ -113,11 +124,11 @@ func listen(t *testing.T, play func(n int, c *scripted) error, handle Handler, o
 	for _, opt := range opts {
 		opt(&o)
 	}
-	s := &script{play: play}
+	s := &script{play: play, as: as}
 	l := newListener(c, "driver-42", handle, o)
 	l.dial = s.dial
 	ctx, stop := context.WithCancel(t.Context())
-	ls := &listening{script: s, t: t, stop: stop, done: make(chan error, 1)}
+	ls := &listening{script: s, l: l, t: t, stop: stop, done: make(chan error, 1)}
 	go func() { ls.done <- l.run(ctx) }()
 	return ls
 }

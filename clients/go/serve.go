@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -78,6 +79,16 @@ type answering struct {
 	mu       sync.Mutex
 	stopping bool
 	running  sync.WaitGroup
+	took     atomic.Int64 // how long handlers take on average, in nanoseconds
+}
+
+// mostCounted is the longest time of a handler in the average, so that one that waits a minute does not count for hours.
+const mostCounted = time.Millisecond
+
+// note takes a handler's time into the average.
+func (a *answering) note(d time.Duration) {
+	was := a.took.Load()
+	a.took.Store(was + (int64(min(d, mostCounted))-was)/8) // another handler's time may get lost
 }
 
 // serving is the frame with the subjects that the session serves; nil: none.
@@ -88,30 +99,37 @@ func (l *listener) serving() *clientFrame {
 	return &clientFrame{Serve: &serve{Subjects: l.opts.subjects, Queue: l.opts.queue}}
 }
 
-// asked runs a request's handler. ctx is the connection's.
-func (l *listener) asked(ctx context.Context, r *Request) {
+// admit reports whether a request may be answered. It is running then; otherwise the refusal has been queued.
+func (l *listener) admit(r *Request) bool {
 	a := &l.answering
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	refused, text := 0, ""
+	var refused int
+	var text string
 	switch {
 	case l.opts.answer == nil:
 		refused, text = http.StatusNotImplemented, "this client answers no requests"
 	case a.stopping:
 		refused, text = http.StatusServiceUnavailable, "the worker is stopping"
+	default:
+		a.running.Add(1)
+		return true
 	}
-	if refused != 0 {
-		l.out.reply(&reply{RequestID: r.id, Status: refused, Answer: Answer{Data: []byte(text), ContentType: "text/plain"}})
-		return
+	l.out.reply(&reply{RequestID: r.id, Status: refused, Answer: Answer{Data: []byte(text), ContentType: "text/plain"}})
+	return false
+}
+
+// answer runs a request's handler and returns the frame with its answer; nil: nobody waits for it. ctx is the connection's.
+func (l *listener) answer(ctx context.Context, r *Request) *clientFrame {
+	begun := time.Now()
+	own := &answerContext{Context: ctx, deadline: r.Deadline}
+	defer own.end()
+	got, err := l.opts.answer(own, r)
+	l.answering.note(time.Since(begun))
+	if own.Err() != nil {
+		return nil
 	}
-	a.running.Go(func() {
-		ctx := &answerContext{Context: ctx, deadline: r.Deadline}
-		defer ctx.end()
-		got, err := l.opts.answer(ctx, r)
-		if ctx.Err() == nil { // else nobody waits
-			l.out.reply(answerTo(r, got, err))
-		}
-	})
+	return &clientFrame{Reply: answerTo(r, got, err)}
 }
 
 // answerTo makes the frame that answers a request.

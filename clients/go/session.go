@@ -25,8 +25,9 @@ type session struct {
 	start time.Time
 	extra chan *clientFrame // hello frames with a new token
 
-	pings int // sent, by the writer
-	pongs int // received, by the reader
+	sending sync.Mutex // held to send, and by who counts pings
+	pings   int        // sent
+	pongs   int        // received, by the reader
 
 	serves inEffect
 }
@@ -65,7 +66,7 @@ func (l *listener) session(work, conns, closing context.Context) (welcomed bool,
 	}
 	if f := l.serving(); f != nil {
 		for _, f := range []*clientFrame{f, s.ping()} { // the pong to the first ping confirms that the frame is in effect
-			if err := s.send(f); err != nil {
+			if err := s.sendNow(f); err != nil {
 				return true, err
 			}
 		}
@@ -147,37 +148,29 @@ func (s *session) note() { s.last.Store(int64(time.Since(s.start))) }
 
 func (s *session) silence() time.Duration { return time.Since(s.start) - time.Duration(s.last.Load()) }
 
-// read takes frames until the connection ends.
-func (s *session) read(ctx, work context.Context, cancel context.CancelCauseFunc) error {
-	for {
-		f, err := s.c.recv()
-		if err != nil {
-			return err
-		}
-		s.note()
-		switch {
-		case f.Notification != nil:
-			s.l.take(work, f.Notification)
-		case f.Recall != nil:
-			s.l.recall(f.Recall)
-		case f.Request != nil:
-			s.l.asked(ctx, f.Request)
-		case f.Goodbye != nil:
-			// The server closes next; reading until then lets the connection end in order. The goodbye is the session's error.
-			err := &goodbyeError{*f.Goodbye}
-			late := time.AfterFunc(byePatience, func() { cancel(err) })
-			defer late.Stop()
-			for {
-				if _, end := s.c.recv(); end != nil {
-					return err
-				}
+// handle handles a frame that is no request. An error ends the connection.
+func (s *session) handle(work context.Context, f *serverFrame, cancel context.CancelCauseFunc) error {
+	switch {
+	case f.Notification != nil:
+		s.l.take(work, f.Notification)
+	case f.Recall != nil:
+		s.l.recall(f.Recall)
+	case f.Goodbye != nil:
+		// The server closes next; reading until then lets the connection end in order. The goodbye is the session's error.
+		err := &goodbyeError{*f.Goodbye}
+		late := time.AfterFunc(byePatience, func() { cancel(err) })
+		defer late.Stop()
+		for {
+			if _, end := s.c.recv(); end != nil {
+				return err
 			}
-		case f.Unread != nil:
-			s.l.unread(f.Unread)
-		default:
-			s.other(&f)
 		}
+	case f.Unread != nil:
+		s.l.unread(f.Unread)
+	default:
+		s.other(f)
 	}
+	return nil
 }
 
 // other handles frames about topics or objects, and the server's errors.
@@ -216,7 +209,14 @@ func (s *session) ping() *clientFrame {
 	return &clientFrame{Ping: &ping{}}
 }
 
-// send sends frames from the writer.
+// sendNow sends one frame.
+func (s *session) sendNow(f *clientFrame) error {
+	s.sending.Lock()
+	defer s.sending.Unlock()
+	return s.send(f)
+}
+
+// send sends frames. The caller holds s.sending.
 func (s *session) send(frames ...*clientFrame) error {
 	for _, f := range frames {
 		switch {
@@ -254,7 +254,7 @@ func (s *session) write(ctx, closing context.Context) error {
 			runtime.Gosched() // lets handlers that end now share a write with the waiting frames
 		case <-again.C:
 		case f := <-s.extra:
-			if err := s.send(f); err != nil {
+			if err := s.sendNow(f); err != nil {
 				return err
 			}
 		case <-look.C:
@@ -263,14 +263,14 @@ func (s *session) write(ctx, closing context.Context) error {
 			case silence >= 2*s.beat:
 				return errSilent
 			case s.l.opts.objects != nil && beats%2 == 0: // every heartbeat, that is two ticks, compares the registrations of both sides
-				if err := s.send(s.ping()); err != nil {
+				if err := s.sendNow(s.ping()); err != nil {
 					return err
 				}
 			case silence < s.beat:
 				pinged = false
 			case !pinged:
 				pinged = true
-				if err := s.send(s.ping()); err != nil {
+				if err := s.sendNow(s.ping()); err != nil {
 					return err
 				}
 			}
@@ -280,6 +280,8 @@ func (s *session) write(ctx, closing context.Context) error {
 
 // flush sends waiting frames; with last, also those that could wait longer. again is set to fire when there is more to send.
 func (s *session) flush(ctx context.Context, again *time.Timer, last bool) error {
+	s.sending.Lock()
+	defer s.sending.Unlock()
 	frames, at := s.l.out.take(last)
 	if o := s.l.opts.objects; o != nil {
 		more, soon := o.take(last)

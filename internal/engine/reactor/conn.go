@@ -338,3 +338,13 @@ func (c *Conn) watch() {
 		c.die(err)
 	}
 }
+
+// Later has f called on the loop once the loop has passed on all input that has come together on its connections. f must not wait for
+// anything. Only Handler.Data may call Later. False: this driver knows no such moment.
+func (c *Conn) Later(f func()) bool {
+	if c.sock != nil {
+		return false
+	}
+	c.loop.later = append(c.loop.later, f)
+	return true
+}

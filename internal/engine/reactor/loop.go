@@ -69,6 +69,8 @@ type loop struct {
 	wheel *timerwheel.Wheel[*Conn]
 	buf   scratch
 
+	later []func() // calls for the end of a round; only the loop itself uses it
+
 	parked  atomic.Bool // blocked in wait, or about to be: whoever adds work must wake the loop
 	tickDue atomic.Bool
 
@@ -177,11 +179,21 @@ func (l *loop) run() {
 		for range n { // work posted meanwhile is done in the next round, after the connections' events
 			l.work(l.next())
 		}
+		l.callLater()
 		if stopping || err != nil {
 			l.shutdown()
 			return
 		}
 	}
+}
+
+// callLater makes the calls that wait for the end of a round.
+func (l *loop) callLater() {
+	for _, f := range l.later {
+		f()
+	}
+	clear(l.later)
+	l.later = l.later[:0]
 }
 
 // shutdown closes all connections of the loop. No more can be added.

@@ -94,6 +94,7 @@ func New(r *reactor.Reactor, log *slog.Logger) *Server {
 	}
 	s.publishes.begin(s)
 	s.calls.begin(s)
+	s.calls.later = func(x *Call, answer func()) bool { return x.c.rc.Later(answer) }
 	return s
 }
 
@@ -101,8 +102,8 @@ func New(r *reactor.Reactor, log *slog.Logger) *Server {
 // together; it must call Respond for each of them eventually.
 func (s *Server) AnswerWith(serve func([]*Exchange)) { s.publishes.serve = serve }
 
-// CallWith sets the function that answers calls of the gateway. The server calls it as it calls the function of AnswerWith; it must not wait,
-// and must call Done for each call eventually. observe gets the status and the duration of each. Without CallWith, calls go back to net/http.
+// CallWith sets the function that answers calls of the gateway. The server calls it, on the loop of their connections, with the calls that
+// have arrived together; it must not wait, and must call Done for each call eventually. observe gets the status and the duration of each. Without CallWith, calls go back to net/http.
 func (s *Server) CallWith(serve func([]*Call), observe func(status int, took time.Duration)) {
 	s.calls.serve, s.observe = serve, observe
 }

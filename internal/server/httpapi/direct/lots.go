@@ -16,6 +16,10 @@ type sized interface{ size() int }
 type lots[T sized] struct {
 	s     *Server
 	serve func([]T) // nil: such requests are not answered here
+	// later calls f on the loop of x's connection once all requests that have come together are queued, and returns false if the loop
+	// cannot. nil: goroutines answer, which may wait.
+	later  func(x T, f func()) bool
+	answer func() // answerQueued, bound once
 
 	mu      sync.Mutex
 	waiting []T
@@ -25,9 +29,9 @@ type lots[T sized] struct {
 	rest    atomic.Int32  // how many they are
 }
 
-func (l *lots[T]) begin(s *Server) { l.s, l.resting = s, make(chan struct{}) }
+func (l *lots[T]) begin(s *Server) { l.s, l.resting, l.answer = s, make(chan struct{}), l.answerQueued }
 
-// submit queues a request. A goroutine takes all requests that are queued by then, and answers them together.
+// submit queues a request. All requests that are queued when the loop or a goroutine takes them are answered together.
 func (l *lots[T]) submit(x T) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,10 +39,8 @@ func (l *lots[T]) submit(x T) {
 	l.bytes += x.size()
 	if !l.called {
 		l.called = true
-		select {
-		case l.resting <- struct{}{}:
-		default:
-			l.s.working.Go(l.work)
+		if l.later == nil || !l.later(x, l.answer) {
+			l.call()
 		}
 	}
 	if len(l.waiting) >= mostTogether || l.bytes >= bytesTogether {
@@ -47,18 +49,30 @@ func (l *lots[T]) submit(x T) {
 	}
 }
 
-// work answers waiting requests again and again, until enough other goroutines do so.
+// call has a goroutine answer what is queued: one that rests, or a new one.
+func (l *lots[T]) call() {
+	select {
+	case l.resting <- struct{}{}:
+	default:
+		l.s.working.Go(l.work)
+	}
+}
+
+// work answers queued requests again and again, until enough other goroutines do so.
 func (l *lots[T]) work() {
-	for {
-		l.mu.Lock()
-		lot := l.take()
-		l.mu.Unlock()
-		if len(lot) > 0 {
-			l.serve(lot)
-		}
-		if !l.restUntilCalled() {
-			return
-		}
+	l.answerQueued()
+	for l.restUntilCalled() {
+		l.answerQueued()
+	}
+}
+
+// answerQueued answers the requests that are queued, if there are any.
+func (l *lots[T]) answerQueued() {
+	l.mu.Lock()
+	lot := l.take()
+	l.mu.Unlock()
+	if len(lot) > 0 {
+		l.serve(lot)
 	}
 }
 
