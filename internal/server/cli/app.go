@@ -155,10 +155,7 @@ func (p *program) appCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create NAME",
 		Short: "Make an app and its first API key, which is shown once",
-		Example: `  godwit app create rides
-  godwit app create shop --origin https://shop.example.org
-  godwit app create rides --local --data /var/lib/godwit`,
-		Args: exactly("name"),
+		Args:  exactly("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body, err := s.change(cmd)
 			if err != nil {
@@ -203,8 +200,6 @@ func (p *program) appSetCommand() *cobra.Command {
 		Short: "Change how an app's clients prove who they are",
 		Long: `Change how an app's clients prove who they are. Only what is named changes; an empty value takes it away. With --revision, as
 godwit app show prints it, nothing changes if another operator has changed the app since.`,
-		Example: `  godwit app set rides --jwks-url https://login.example.org/keys
-  godwit app set shop --origin https://shop.example.org --origin https://www.example.org`,
 		Args: exactly("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body, err := s.change(cmd)

@@ -30,9 +30,6 @@ func (p *program) auditCommand() *cobra.Command {
 		Long: `List what people did on the web page and what was changed over the API: who, when, from where, what, and how it ended. The
 newest come first. It needs a key with the role admin. With --server it lists what operators did to apps and to the operator key, which
 needs the operator key.`,
-		Example: `  godwit audit --since 24h
-  godwit audit --deed key.delete
-  godwit audit --by anna@example.org --json`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			query := url.Values{}

@@ -20,8 +20,6 @@ func (p *program) backupCommand() *cobra.Command {
 		Short: "Copy the databases into one archive, beside a running server",
 		Long: `Copy the databases into one archive, beside a running server. With - as the file the archive goes to standard output; the
 databases are copied to the folder for temporary files (TMPDIR) before.`,
-		Example: `  godwit backup godwit.backup --data /var/lib/godwit
-  godwit backup - --data /var/lib/godwit | ssh vault 'cat > godwit.backup'`,
 		Args: exactly("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := p.settings(cmd)

@@ -96,11 +96,6 @@ func (p *program) campaignCreate() *cobra.Command {
 shows its progress until it ends (Ctrl-C detaches, the campaign goes on). --file takes the whole campaign as JSON, as
 POST /v1/campaigns does; flags change what it says. {{name|friend}} in texts takes a subscriber's attribute. Flags with
 a medium for Telegram also take @FILE: the file is uploaded first.`,
-		Example: `  godwit campaign create --channel telegram --title "Hi {{name|friend}}" --body "There is news" --link https://example.org/news --start
-  godwit campaign create --channel webpush --where 'city = "Oslo"' --rate 100/s --send-at 2026-01-02T15:04:05Z
-  godwit campaign create --template welcome --var plan=pro --channel webpush --start
-  godwit campaign create --channel telegram --title Menu --document @menu.pdf --chat 42 --start
-  godwit campaign create --file sale.json --quiet-hours 22:00-08:00 --start`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.createCampaign(cmd.Context(), &f) },
 	}

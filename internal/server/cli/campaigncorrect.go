@@ -57,8 +57,6 @@ func (p *program) campaignCorrect() *cobra.Command {
 		Long: `Edit the messages that a campaign has sent over Telegram: they say from then on what is given here, with these
 buttons or none; photos, videos and files stay. What was sent to browsers, phones and elsewhere stays as it is. The
 campaign must have ended. --file takes content, template and variables as JSON, also from the file of a whole campaign.`,
-		Example: `  godwit campaign correct ID --title "Hi {{name|friend}}" --body "The bridge is closed on Monday" --link https://example.org/monday
-  godwit campaign correct ID --file sale.json`,
 		Args: exactly("id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body, err := f.correction(p.stdin)

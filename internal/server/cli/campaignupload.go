@@ -32,8 +32,6 @@ func (p *program) campaignUpload() *cobra.Command {
 		Short: "Give Telegram a file, which campaigns then name by its id",
 		Long: `Give Telegram a file, which campaigns and templates then name by its id. Telegram takes files in chats only: the file goes
 to the chat without a sound, and its message is deleted again. The id is valid for this bot and for media of this type.`,
-		Example: `  godwit campaign upload menu.pdf --type document --chat 42
-  godwit campaign create --channel telegram --title Menu --document @menu.pdf --chat 42 --start`,
 		Args: exactly("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withClient(func(c *godwit.Client) error {

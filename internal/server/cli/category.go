@@ -60,8 +60,6 @@ func (p *program) categorySetCommand() *cobra.Command {
 		Short: "Say what holds for a category, in place of what was said before",
 		Long: `Say what holds for a category, in place of what was said before. '*' is every category of which nothing is said, and what
 has none.`,
-		Example: `  godwit category set alarm --critical
-  godwit category set promo --escalate-limit 3/d --campaign-limit 1/8h`,
 		Args: exactly("category"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if limit == "" && campaigns == "" && !c.Critical {

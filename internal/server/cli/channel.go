@@ -112,8 +112,7 @@ func (p *program) channelSetCommand() *cobra.Command {
 		Short: "Set a channel up or change it",
 		Long: `Set a channel up or change it. Only what is named changes; an empty value takes it away. Credentials are read from
 files, never from arguments, which other users can see. Without flags it lists the settings that the channel takes.`,
-		Example: `  godwit channel set webpush --set subject=mailto:you@example.org --import-vapid vapid.json`,
-		Args:    exactly("channel"),
+		Args: exactly("channel"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			fields, err := p.channelFields(args[0])
 			if err != nil {

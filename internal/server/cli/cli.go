@@ -99,6 +99,7 @@ Commands to copy: godwit examples`
 		p.endpointCommand(), p.importCommand(), p.migrateCommand(), p.versionCommand(), p.examplesCommand(),
 	)
 	p.group(root)
+	exemplify(root)
 	if completes(p.args) {
 		p.complete(root) // only when a shell completes, since it examines each flag of each command
 	}

@@ -153,8 +153,6 @@ func (p *program) contextAddCommand() *cobra.Command {
 		Short: "Write a server down, with the key of --api-key-file or GODWIT_API_KEY",
 		Long: `Write a server down, in the place of a former one of that name. The key is read from --api-key-file or GODWIT_API_KEY and
 kept in contexts.toml. The first server becomes the current one. The file is written anew: comments in it are lost.`,
-		Example: `  godwit context add prod --url https://godwit.example.org --api-key-file key.txt
-  godwit context add lab --url https://10.0.0.7:8443 --ca lab-ca.pem`,
 		Args: names("name"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if p.url == "" {

@@ -121,9 +121,7 @@ func (p *program) endpointAddCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "add",
 		Short: "Register an endpoint; one of the same address is renewed",
-		Example: `  godwit endpoint add --chat-id 4242 --recipient driver-42 --tag drivers --attr city=Oslo
-  godwit endpoint add --channel webpush --address @subscription.json`,
-		Args: exactly(),
+		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			n := godwit.NewEndpoint{Channel: channel, Recipient: f.recipient, Tags: f.tags, Locale: f.locale, Timezone: f.timezone}
 			var err error
@@ -248,11 +246,10 @@ func (p *program) endpointSetCommand() *cobra.Command {
 	var addTags, removeTags, unset []string
 	var status, reason string
 	cmd := &cobra.Command{
-		Use:     "set ID",
-		Short:   "Change an endpoint",
-		Long:    "Change an endpoint. Only what is named changes; an empty value takes it away. --tag replaces all tags.",
-		Example: `  godwit endpoint set 01J… --add-tag vip --attr city=Bergen --unset age`,
-		Args:    exactly("id"),
+		Use:   "set ID",
+		Short: "Change an endpoint",
+		Long:  "Change an endpoint. Only what is named changes; an empty value takes it away. --tag replaces all tags.",
+		Args:  exactly("id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			change := map[string]any{}
 			given := cmd.Flags().Changed
@@ -331,10 +328,9 @@ func (p *program) endpointRemoveCommand() *cobra.Command {
 func (p *program) endpointCountCommand() *cobra.Command {
 	var a godwit.Audience
 	cmd := &cobra.Command{
-		Use:     "count",
-		Short:   "Count the active endpoints of an audience, as a campaign would reach them now",
-		Example: `  godwit endpoint count --channel webpush --tag-any news --where 'city = "Oslo" and age >= 18'`,
-		Args:    exactly(),
+		Use:   "count",
+		Short: "Count the active endpoints of an audience, as a campaign would reach them now",
+		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withClient(func(c *godwit.Client) error {
 				n, err := c.CountAudience(cmd.Context(), a)

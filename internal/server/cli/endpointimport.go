@@ -52,9 +52,6 @@ address (JSON); id, channel, recipient, tags (separated by ; or a JSON list), lo
 attribute. One that holds nothing but numbers, or true and false, is read as such; NAME:text, NAME:number and NAME:bool say it.
 NDJSON has one registration a line, or what export wrote. UTF-8 and UTF-16 are found, and so is what separates the cells;
 other encodings are named. A line that cannot be read is refused with its number, and the others are registered.`,
-		Example: `  godwit endpoint import chats.csv --dry-run
-  godwit endpoint import chats.csv --tag drivers
-  godwit endpoint export all.ndjson && godwit endpoint import all.ndjson --url https://other.example.org`,
 		Args: exactly("file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.file = args[0]

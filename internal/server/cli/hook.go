@@ -147,8 +147,6 @@ func (p *program) hookSetCommand() *cobra.Command {
 		Short: "Post events to a URL from now on, or let a paused hook go on",
 		Long: `Post the app's events that happen from now on to a URL. A hook that is there already is changed, and goes on where it
 stands. A new one gets a secret, shown once, unless --secret-file has one.`,
-		Example: `  godwit hook set billing https://billing.example.org/godwit --types acked,expired
-  godwit hook set billing https://billing.example.org/godwit --secret-file new-and-old.txt`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if err := exactly("name", "url")(cmd, args); err != nil {
 				return err

@@ -47,8 +47,6 @@ stays as it is, and push services refuse what is sent to them, unless the app ha
 Stored are each subscription (endpoint, p256dh, auth), its uuid, its times (created_at, last_seen_at) and the tags of --tag. With
 --recipient the user of WordPress (wp_user_id) becomes the recipient. is_active and disabled say who is left out. No other column is
 stored, no address of a visitor among them; the command names each that is not. docs/migrate/perfecty.md shows the whole way.`,
-		Example: `  godwit import perfecty subscribers.csv --vapid vapid.json --subject mailto:you@example.org
-  godwit import perfecty subscribers.csv --recipient 'wp-{wp_user_id}'`,
 		Args: exactly("file"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
 			if i.recipient != "" && !strings.Contains(i.recipient, userPlace) {

@@ -44,10 +44,7 @@ func (p *program) keyCreateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "create",
 		Short: "Make an API key, which is shown once",
-		Example: `  godwit key create --role publish --name backend
-  godwit key create --app rides --role read,worker
-  godwit key create --url https://godwit.example.org --app rides --role admin`,
-		Args: exactly(),
+		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			role, err := access.ParseRoles(roles)
 			if err != nil {
@@ -153,9 +150,7 @@ func (p *program) tokenCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "token --recipient NAME",
 		Short: "Make a client token with the app's own key",
-		Example: `  godwit token --recipient driver-42 --ttl 24h
-  GODWIT_TOKEN=$(godwit token --recipient driver-42) godwit listen driver-42 --ack`,
-		Args: exactly(),
+		Args:  exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if req.Recipient == "" {
 				return usagef("--recipient is missing: whom is the token for?")

@@ -27,9 +27,6 @@ func (p *program) loginCommand() *cobra.Command {
 		Long: `Write a server and a key of it down as a context, which becomes the current one. The key is read from standard input, and the
 server is asked whether it knows it. It is the server's operator key, which is in operator.key of its data folder, or an API key of an app; a
 context has room for one of each.`,
-		Example: `  godwit login https://godwit.example.org
-  godwit login http://127.0.0.1:8080 <godwit-data/operator.key
-  godwit login https://godwit.example.org --name shop --app shop <shop.key`,
 		Args: exactly("url"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if p.url != "" || p.context != "" {

@@ -32,8 +32,7 @@ func (p *program) migrateToPostgresCommand() *cobra.Command {
 		Long: `Copy everything in the data folder of a server that is stopped into an empty PostgreSQL database, and compare both. Ids, seqs and
 positions stay, so clients continue where they were. It may be interrupted at any moment: run it again, and it goes on where it was. The
 folder stays as it is; do not start a server on it without postgres afterwards.`,
-		Example: `  GODWIT_POSTGRES=postgres://godwit:secret@db.example.org/godwit godwit migrate sqlite-to-postgres /var/lib/godwit`,
-		Args:    exactly("folder"),
+		Args: exactly("folder"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c, err := p.settings(cmd)
 			if err != nil {

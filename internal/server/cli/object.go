@@ -114,8 +114,6 @@ func (p *program) objectPutCommand() *cobra.Command {
 		Long: `Say that an object has a new version. Without --version the server takes the next one; a version that is not above
 the current one changes nothing. --unknown says that nobody can tell the latest version: clients fetch the object from
 where it lives, and the current version stays as a floor. With --repeat each put counts one up.`,
-		Example: `  godwit object put region-1/camera-config --version 7 --payload '{"iso":400}'
-  godwit object put region-1/camera-config --repeat 10 --rate 1/s`,
 		ValidArgsFunction: p.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := oneObject(cmd, args)
@@ -368,11 +366,8 @@ type objectStatusFlags struct{ has, lacks string }
 func (p *program) objectStatusCommand() *cobra.Command {
 	var f objectStatusFlags
 	cmd := &cobra.Command{
-		Use:   "status GROUP/OBJECT",
-		Short: "Show who is registered for an object and which version each has",
-		Example: `  godwit object status region-1/camera-config
-  godwit object status region-1/camera-config --has 7
-  godwit object status region-1/camera-config --lacks 7`,
+		Use:               "status GROUP/OBJECT",
+		Short:             "Show who is registered for an object and which version each has",
 		ValidArgsFunction: p.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			n, err := oneObject(cmd, args)

@@ -17,8 +17,6 @@ func (p *program) objectBatchCommand() *cobra.Command {
 		Short: "Let the signals of a group's objects leave together, at fixed intervals",
 		Long: `Let the signals of a group's objects leave together, at fixed intervals: a link is quiet in between. The group '*' is
 every group without an interval of its own. It needs a key of role admin.`,
-		Example: `  godwit object batch set region-1 60s
-  godwit object batch list`,
 		Args: subcommandOnly,
 		RunE: help,
 	}

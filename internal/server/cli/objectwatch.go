@@ -28,8 +28,6 @@ func (p *program) objectWatchCommand() *cobra.Command {
 happen faster than they can be told. With a token in GODWIT_TOKEN or --token-file it does so as its recipient, else
 with an API key of role read, as an observer. Registrations end with the command, unless --device names one: then the
 server keeps them and their acknowledgements, and the next watch of that device prints what has changed meanwhile.`,
-		Example: `  godwit object watch region-1/camera-config region-1/firmware
-  godwit object watch region-1 camera-config firmware -n 1`,
 		ValidArgsFunction: p.completeObjects,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			names, err := objectNames(cmd, args)

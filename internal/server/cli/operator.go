@@ -29,9 +29,7 @@ func (p *program) operatorShowCommand() *cobra.Command {
 		Use:   "show",
 		Short: "Print the operator key of the data folder",
 		Long:  "Print the operator key in the data folder of this machine, for godwit login elsewhere.",
-		Example: `  docker exec godwit godwit operator show
-  godwit operator show --data /var/lib/godwit`,
-		Args: exactly(),
+		Args:  exactly(),
 		RunE: func(*cobra.Command, []string) error {
 			if p.url != "" || p.context != "" {
 				return usagef("a server shows its operator key to nobody: it is in operator.key of its data folder")
@@ -59,9 +57,6 @@ func (p *program) operatorRotateCommand() *cobra.Command {
 		Short: "Replace the operator key by a new one",
 		Long: `Replace the operator key by a new one: the former ends at once on this node, within a second on others. The node that answers
 writes the new key to its data folder, and the context that had the former one gets it. Where the key is lost, stop the server and use --local.`,
-		Example: `  godwit operator rotate
-  godwit operator rotate --context prod
-  godwit operator rotate --local --data /var/lib/godwit`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withServer(cmd, false, func(c *control) error {

@@ -45,9 +45,7 @@ func (p *program) preferencesSetCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "set RECIPIENT JSON|@FILE",
 		Short: "Replace a recipient's preferences; {} takes them back",
-		Example: `  godwit preferences set ada '{"categories":{"promo":{"channels":[]},"*":{"channels":["fcm"]}}}'
-  godwit preferences set ada '{"quiet_hours":{"from":"22:00","to":"08:00"},"timezone":"Europe/Oslo"}'`,
-		Args: exactly("recipient", "preferences"),
+		Args:  exactly("recipient", "preferences"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			said, err := preferencesOf(args[1])
 			if err != nil {

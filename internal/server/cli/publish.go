@@ -37,11 +37,6 @@ JSON or text, @FILE reads it from a file; what begins like JSON must be JSON. --
 somebody acknowledges, each with the time after which it begins. With --file or --stdin the whole notification is read as JSON, as the API
 takes it, and a recipient in the command line replaces its "to". With --wait it returns when the notification was acknowledged; it fails if
 that did not happen in time or the notification ended otherwise.`,
-		Example: `  godwit publish driver-42 --title "New ride" --body "2.1 km away" --ttl 30s --wait 10s
-  godwit publish ann --template welcome --var plan=pro --locale de
-  godwit publish driver-42 --title "New ride" --escalate live,fcm:5s,telegram:30s
-  godwit publish driver-42 --file ride.json
-  uptime | godwit publish ops --title "Server" -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 && args[1] == "-" {
 				if f.body != "" {

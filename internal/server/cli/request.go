@@ -27,8 +27,6 @@ func (p *program) requestCommand() *cobra.Command {
 		Long: `Ask one of those who serve a subject, and print the answer. The body is --data, or standard input with "-". It fails if
 nobody serves the subject, no answer comes in time, or the answer's status is 400 or more. It is asked once: where no answer comes, the
 worker may have done what it was asked.`,
-		Example: `  godwit request orders.create --data '{"item":7}'
-  godwit request where --recipient driver-42`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 || len(args) > 2 || len(args) == 2 && args[1] != "-" {
 				return usagef("name one subject, and - to read the body from standard input")
@@ -97,7 +95,6 @@ func (p *program) serveSubjectCommand() *cobra.Command {
 		Long: `Answer requests to subjects with a command: the body on its standard input, its standard output as the answer. An exit status
 other than 0 answers 500 with what it wrote to standard error. GODWIT_SUBJECT, GODWIT_METHOD, GODWIT_PATH and GODWIT_QUERY say what was asked.
 Of those who serve the same subjects with the same --queue, one gets each request. The key needs the roles worker and read.`,
-		Example: `  godwit serve-subject 'orders.>' --queue orders -- jq .item`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if n := cmd.ArgsLenAtDash(); n < 1 || n == len(args) {
 				return usagef("name the subjects, then -- and the command that answers")

@@ -26,9 +26,6 @@ func (p *program) serveCommand() *cobra.Command {
 		Short: "Run the server",
 		Long: `Run the server until it is interrupted. Settings come from flags, GODWIT_* variables and godwit.toml, in this order of
 precedence. With --dev it serves the app demo whose API key is dev, to this machine only.`,
-		Example: `  godwit serve --dev
-  godwit serve --data /var/lib/godwit --http-addr 0.0.0.0:8080
-  godwit serve --config /etc/godwit/godwit.toml`,
 		Args: exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			outliveReaders()

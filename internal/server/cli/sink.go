@@ -67,8 +67,7 @@ func (p *program) sinkAddCommand() *cobra.Command {
 		Long: `Begin to write to a sink, or change where it is. The kind is clickhouse. The first batch makes the database's tables;
 godwit sink schema prints them. What is not named stays as it is. A password is read from a file, never from an argument, which other users can see; an empty
 file takes it away. A sink that stopped goes on when it is set again.`,
-		Example: `  godwit sink add clickhouse --clickhouse-url https://clickhouse.internal:8443 --user godwit --password-file clickhouse-password`,
-		Args:    exactly("kind"),
+		Args: exactly("kind"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			kind, err := setting.KindOf(feeds.SinkKinds(p.modules), args[0], sink.ErrUnknown)
 			if err != nil {

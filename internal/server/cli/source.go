@@ -62,9 +62,6 @@ func (p *program) sourceAddCommand() *cobra.Command {
 ` + p.sourceKinds() + `
 A change names all settings: those that are not named go back to their defaults. A password alone stays as it is where none is
 named, and an empty file takes it away. It is read from a file, never from an argument, which other users can see.`,
-		Example: `  godwit source add redisstream --redis-url redis://redis.internal:6379 --password-file redis-password
-  godwit source add postgres --postgres-url postgres://godwit@db.internal/shop --password-file password --tables tables.json
-  godwit source add jetstream --nats-url tls://nats.internal:4222 --stream ORDERS --credentials-file godwit.creds`,
 		Args: exactly("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withControl(cmd, appName, func(c *control) error {

@@ -19,8 +19,6 @@ func (p *program) sourcePreviewCommand() *cobra.Command {
 		Long: `Show what the first rows of each mapped table would become: the notification or object, or why the row would go to quarantine.
 Nothing is published, stored or made at the server. Flags are those of "godwit source add"; settings that are not named are those of the
 source, if there is one.`,
-		Example: `  godwit source preview postgres
-  godwit source preview postgres --postgres-url postgres://godwit@db.internal/shop --password-file password --tables tables.json`,
 		Args: exactly("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withControl(cmd, appName, func(c *control) error {

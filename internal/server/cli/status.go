@@ -46,8 +46,6 @@ func (p *program) statusCommand() *cobra.Command {
 		Short: "Show what became of a notification",
 		Long: `Show what became of a notification: one line for each recipient, or with --to all that is known of one copy. What has
 ended is kept for a week, unless the server's setting retain says otherwise.`,
-		Example: `  godwit status ride-9f3
-  godwit status ride-9f3 --to driver-42`,
 		Args: names("id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return p.withClient(func(c *godwit.Client) error {

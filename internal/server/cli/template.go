@@ -123,9 +123,6 @@ func (p *program) templateSet() *cobra.Command {
 		Long: `Store a template, in place of what it said before. --file has its content as JSON: title, body, url, locales and what only some
 channels understand, as template show prints it; flags change what it says. {{name|friend}} in texts is a variable, and
 what to say where nobody gave it.`,
-		Example: `  godwit template set welcome --language en --title "Hi {{name|friend}}" --body "Your plan is {{plan}}."
-  godwit template show welcome > welcome.json
-  godwit template set welcome --file welcome.json --revision 1`,
 		Args: names("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			says := map[string]any{}
@@ -180,7 +177,6 @@ func (p *program) templatePreview() *cobra.Command {
 	var given []string
 	cmd := &cobra.Command{
 		Use: "preview NAME", Short: "Show what a template says with these variables", Args: names("name"),
-		Example: `  godwit template preview welcome --var plan=pro --locale de-CH`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			body := map[string]any{}
 			vars, err := variables(given)

@@ -40,8 +40,6 @@ func (p *program) topicPubCommand() *cobra.Command {
 		Short: "Publish a message to a topic",
 		Long: `Publish a message of up to 64 KB to a topic. DATA is JSON or text; @FILE reads it from a file, - from standard input.
 Whoever subscribes now gets it; nobody tells whom it reached.`,
-		Example: `  godwit topic pub rides.oslo '{"fare":120}'
-  uptime | godwit topic pub load.web-1 -`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 2 {
 				args = args[:1]
@@ -115,8 +113,6 @@ func (p *program) topicSubCommand() *cobra.Command {
 		Long: `Print what is published to topics, as it comes. With a token in GODWIT_TOKEN or --token-file it subscribes as its
 recipient to what the token's topics allow, else with an API key: of role read as an observer, with --queue of role
 publish. Of those who subscribe with the same --queue, one gets each message.`,
-		Example: `  godwit topic sub 'rides.*' alerts
-  godwit topic sub 'jobs.>' --queue workers`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return exactly("pattern")(cmd, args)

@@ -38,8 +38,7 @@ func (p *program) whyCommand() *cobra.Command {
 		Short: "Tell what happened to a recipient's copy of a notification, and why it has not arrived",
 		Long: `Tell what happened to a recipient's copy of a notification, over every channel and in the order in which it happened, and in a
 sentence how it stands and why. With the id of a campaign: what became of its messages to the recipient. What has ended is kept for a week, unless the server's setting retain says otherwise.`,
-		Example: `  godwit why ride-9f3 --to driver-42`,
-		Args:    names("id"),
+		Args: names("id"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if to == "" {
 				return withHint(usagef("whose copy of %s is meant? Name the recipient with --to", args[0]), "godwit status %s lists them", args[0])
