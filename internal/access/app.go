@@ -33,9 +33,11 @@ type App struct {
 	IntrospectSecret Secret `json:"introspect_secret,omitempty"`
 	Issuer           string `json:"issuer,omitempty"`   // demanded of tokens when set
 	Audience         string `json:"audience,omitempty"` // demanded of tokens when set
-	// CertificateTopics and CertificateServe are what a client certificate allows, as the claims topics and serve of a token do.
-	CertificateTopics []string `json:"certificate_topics,omitempty"`
-	CertificateServe  []string `json:"certificate_serve,omitempty"`
+	// CertificateTopics, CertificateServe and CertificatePublish are what a client certificate allows, as the claims topics, serve and publish of a token
+	// do.
+	CertificateTopics  []string `json:"certificate_topics,omitempty"`
+	CertificateServe   []string `json:"certificate_serve,omitempty"`
+	CertificatePublish []string `json:"certificate_publish,omitempty"`
 	// MQTTKeep are patterns of topics whose messages wait for clients of MQTT that are away; none: no topic's do.
 	MQTTKeep []string `json:"mqtt_keep,omitempty"`
 	// Services are the settings of services that are called through the gateway, by name.
@@ -61,10 +63,11 @@ type AppChange struct {
 	IntrospectSecret *Secret
 	Issuer           *string
 	Audience         *string
-	// CertificateTopics and CertificateServe replace what client certificates of the app allow.
-	CertificateTopics *[]string
-	CertificateServe  *[]string
-	MQTTKeep          *[]string // replaces the patterns of topics whose messages wait for clients of MQTT
+	// CertificateTopics, CertificateServe and CertificatePublish replace what client certificates of the app allow.
+	CertificateTopics  *[]string
+	CertificateServe   *[]string
+	CertificatePublish *[]string
+	MQTTKeep           *[]string // replaces the patterns of topics whose messages wait for clients of MQTT
 	// Tag, if not nil, is the tag that the app must still have.
 	Tag        *string
 	NewMintKey bool // replace the key that mints tokens; tokens signed with the old key become invalid
@@ -80,6 +83,7 @@ func (c *AppChange) apply(app *App, targets urlguard.Targets) error {
 	set(&app.Audience, c.Audience)
 	set(&app.CertificateTopics, c.CertificateTopics)
 	set(&app.CertificateServe, c.CertificateServe)
+	set(&app.CertificatePublish, c.CertificatePublish)
 	set(&app.MQTTKeep, c.MQTTKeep)
 	for _, list := range []struct {
 		into *[]string
@@ -150,7 +154,7 @@ func (app *App) check(targets urlguard.Targets) error {
 	for _, list := range []struct {
 		field    string
 		patterns []string
-	}{{"certificate_topics", app.CertificateTopics}, {"certificate_serve", app.CertificateServe}, {"mqtt_keep", app.MQTTKeep}} {
+	}{{"certificate_topics", app.CertificateTopics}, {"certificate_serve", app.CertificateServe}, {"certificate_publish", app.CertificatePublish}, {"mqtt_keep", app.MQTTKeep}} {
 		if err := checkPatterns(list.field, list.patterns); err != nil {
 			return err
 		}

@@ -49,7 +49,7 @@ func (r *Registry) client(c Claim, ask bool) (Client, error) {
 }
 
 // byCertificate identifies the client by the URI of a certificate that TLS has verified. The app says which topics and subjects its
-// certificates allow. If there is also a token, it must name the same client, and its claims say that instead.
+// certificates allow, and what they may publish. If there is also a token, it must name the same client, and its claims say that instead.
 func (r *Registry) byCertificate(c Claim, ask bool) (Client, error) {
 	id, err := parseCertURI(c.CertURI)
 	if err != nil {
@@ -59,7 +59,7 @@ func (r *Registry) byCertificate(c Claim, ask bool) (Client, error) {
 	if app == nil {
 		return Client{}, unknownApp(id.App)
 	}
-	id.Topics, id.Serve = app.CertificateTopics, app.CertificateServe
+	id.Topics, id.Serve, id.Publish = app.CertificateTopics, app.CertificateServe, app.CertificatePublish
 	client, err := id.confirm(c)
 	if err != nil || c.Token == "" {
 		return client, err

@@ -4,6 +4,7 @@ import (
 	"crypto/tls"
 	"testing"
 
+	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/gateway/gatetest"
 	"godwit.dev/godwit/internal/gateway/mqttgate"
 	"godwit.dev/godwit/internal/gateway/mqttgate/wire"
@@ -38,6 +39,21 @@ func TestCertificateNamesTheClient(t *testing.T) {
 	p.subscribed(1, "inbox")
 	s.Send(t, draft("ann", "ride-1"))
 	p.note("ride-1")
+	tell := func(topic string, want wire.Reason) {
+		t.Helper()
+		p := over(&wire.Connect{Version: wire.V5, Clean: true}, pair)
+		p.publish(wire.Head{QoS: 1, ID: 9, Topic: topic}, `{"title":"Hi"}`)
+		p.acked(wire.PUBACK, want)
+		_ = p.nc.Close()
+	}
+	tell("telemetry/ann/heat", wire.NotAuthorized) // a recipient has a mailbox, and nothing else by itself
+	if err := s.Access.SetApp(t.Context(), gatetest.App, access.AppChange{CertificatePublish: &[]string{"telemetry.{sub}.>", "to.dispatch"}}); err != nil {
+		t.Fatal(err)
+	}
+	tell("telemetry/ann/heat", wire.Success)
+	tell("to/dispatch", wire.Success)
+	tell("telemetry/ben/heat", wire.NotAuthorized)
+	tell("to/ben", wire.NotAuthorized)
 	if p := over(hi(wire.V5, "ben", "unit"), pair); p.ack.Reason != wire.NotAuthorized {
 		t.Errorf("the name of another is answered with %#x", byte(p.ack.Reason))
 	}

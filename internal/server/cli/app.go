@@ -49,6 +49,7 @@ type appJSON struct {
 	AnonymousOrigins []string              `json:"anonymous_origins"`
 	CertTopics       []string              `json:"certificate_topics"`
 	CertServe        []string              `json:"certificate_serve"`
+	CertPublish      []string              `json:"certificate_publish"`
 	Key              *struct{ Key string } `json:"key"`
 
 	raw json.RawMessage // all of it, for --json
@@ -65,8 +66,8 @@ func appPath(name string) string { return "/v1/apps/" + url.PathEscape(name) }
 
 // appSettings holds the flags that change an app.
 type appSettings struct {
-	jwtKeys, origins, certTopics, certServe, mqttKeep []string
-	jwks, introspect, introID, introSecret, iss, aud  string
+	jwtKeys, origins, certTopics, certServe, certPublish, mqttKeep []string
+	jwks, introspect, introID, introSecret, iss, aud               string
 }
 
 func (s *appSettings) flags(cmd *cobra.Command) {
@@ -80,6 +81,7 @@ func (s *appSettings) flags(cmd *cobra.Command) {
 	f.StringArrayVar(&s.mqttKeep, "mqtt-keep", nil, "topics whose messages wait for clients of MQTT that are away, like jobs.> (repeatable)")
 	f.StringArrayVar(&s.certTopics, "certificate-topic", nil, "topics that a client certificate may subscribe to, like units.{sub}.> (repeatable)")
 	f.StringArrayVar(&s.certServe, "certificate-serve", nil, "subjects that a client certificate may serve, like ask.{sub} (repeatable)")
+	f.StringArrayVar(&s.certPublish, "certificate-publish", nil, "what a client certificate may publish over MQTT, like telemetry.{sub}.> or to.dispatch (repeatable)")
 	f.StringVar(&s.iss, "issuer", "", "issuer (iss) demanded of client tokens")
 	f.StringVar(&s.aud, "audience", "", "audience (aud) demanded of client tokens")
 }
@@ -106,6 +108,7 @@ func (s *appSettings) change(cmd *cobra.Command) (map[string]any, error) {
 		{"mqtt-keep", "mqtt_keep", s.mqttKeep},
 		{"certificate-topic", "certificate_topics", s.certTopics},
 		{"certificate-serve", "certificate_serve", s.certServe},
+		{"certificate-publish", "certificate_publish", s.certPublish},
 	} {
 		if given(f.flag) {
 			body[f.member] = slices.DeleteFunc(f.list, func(s string) bool { return s == "" })
@@ -260,6 +263,7 @@ func (p *program) appShowCommand() *cobra.Command {
 					{"anonymous", strings.Join(a.AnonymousOrigins, " ")},
 					{"cert topics", strings.Join(a.CertTopics, " ")},
 					{"cert serves", strings.Join(a.CertServe, " ")},
+					{"cert publishes", strings.Join(a.CertPublish, " ")},
 				} {
 					if row[1] != "" {
 						fmt.Fprintf(&b, "  %-13s %s\n", row[0], clean(row[1]))

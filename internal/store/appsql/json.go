@@ -28,9 +28,10 @@ type appSettings struct {
 	Issuer           string   `json:"issuer,omitempty"`
 	Audience         string   `json:"audience,omitempty"`
 
-	CertificateTopics []string `json:"certificate_topics,omitempty"`
-	CertificateServe  []string `json:"certificate_serve,omitempty"`
-	MQTTKeep          []string `json:"mqtt_keep,omitempty"`
+	CertificateTopics  []string `json:"certificate_topics,omitempty"`
+	CertificateServe   []string `json:"certificate_serve,omitempty"`
+	CertificatePublish []string `json:"certificate_publish,omitempty"`
+	MQTTKeep           []string `json:"mqtt_keep,omitempty"`
 
 	Batches    map[string]time.Duration       `json:"batches,omitempty"` // in nanoseconds
 	Services   map[string]access.Service      `json:"services,omitempty"`
@@ -43,7 +44,7 @@ func encodeApp(app *access.App) (set, jwtKeys string, err error) {
 	b, err := json.Marshal(appSettings{
 		Origins: app.Origins, AnonymousOrigins: app.AnonymousOrigins, JWKSURL: app.JWKSURL, Issuer: app.Issuer, Audience: app.Audience,
 		IntrospectURL: app.IntrospectURL, IntrospectID: app.IntrospectID, IntrospectSecret: string(app.IntrospectSecret),
-		CertificateTopics: app.CertificateTopics, CertificateServe: app.CertificateServe, MQTTKeep: app.MQTTKeep,
+		CertificateTopics: app.CertificateTopics, CertificateServe: app.CertificateServe, CertificatePublish: app.CertificatePublish, MQTTKeep: app.MQTTKeep,
 		Batches: app.Batches, Services: app.Services, Categories: app.Categories, Revision: app.Revision,
 	})
 	if err != nil {
@@ -61,7 +62,7 @@ func decodeApp(app *access.App, set, jwtKeys string) error {
 	}
 	app.Origins, app.JWKSURL, app.Issuer, app.Audience = s.Origins, s.JWKSURL, s.Issuer, s.Audience
 	app.CertificateTopics, app.CertificateServe, app.Revision = s.CertificateTopics, s.CertificateServe, s.Revision
-	app.MQTTKeep = s.MQTTKeep
+	app.MQTTKeep, app.CertificatePublish = s.MQTTKeep, s.CertificatePublish
 	app.AnonymousOrigins, app.Batches, app.Services, app.Categories = s.AnonymousOrigins, s.Batches, s.Services, s.Categories
 	app.IntrospectURL, app.IntrospectID, app.IntrospectSecret = s.IntrospectURL, s.IntrospectID, access.Secret(s.IntrospectSecret)
 	var err error

@@ -91,7 +91,7 @@ func (e *appEnv) app(name string) access.App {
 	app := access.App{
 		Name: name, Origins: []string{"https://a.example", "https://b.example"}, AnonymousOrigins: []string{"https://c.example"}, JWTKeys: keys,
 		JWKSURL: "https://j.example", IntrospectURL: "https://i.example", IntrospectID: "me", IntrospectSecret: "sekret",
-		Issuer: "iss", Audience: "aud", CertificateTopics: []string{"units.{sub}.>"}, CertificateServe: []string{"ask.{sub}"}, MQTTKeep: []string{"jobs.>"}, CreatedAt: time.UnixMilli(1_700_000_000_123).UTC(),
+		Issuer: "iss", Audience: "aud", CertificateTopics: []string{"units.{sub}.>"}, CertificateServe: []string{"ask.{sub}"}, CertificatePublish: []string{"telemetry.{sub}.>", "to.dispatch"}, MQTTKeep: []string{"jobs.>"}, CreatedAt: time.UnixMilli(1_700_000_000_123).UTC(),
 		Batches:    map[string]time.Duration{"region-1": time.Minute, "*": 0},
 		Services:   map[string]access.Service{"orders": {Access: access.ByClient, Timeout: time.Second}},
 		Categories: map[string]preference.Category{"alarm": {Critical: true}, "*": {Limit: preference.Limit{Count: 3, Per: time.Hour}}},

@@ -57,6 +57,8 @@ type appJSON struct {
 	CertificateTopics []string     `json:"certificate_topics"`
 	CertificateServe  []string     `json:"certificate_serve"`
 	MQTTKeep          []string     `json:"mqtt_keep"`
+
+	CertificatePublish []string `json:"certificate_publish"`
 	// Key is the app's first key with its secret, shown once.
 	Key       *keyJSON `json:"key,omitempty"`
 	Duplicate *bool    `json:"duplicate,omitempty"`
@@ -67,7 +69,7 @@ func (a *API) viewApp(app *access.App) appJSON {
 		Name: app.Name, CreatedAt: call.Moment(app.CreatedAt), Revision: app.Tag(), Keys: len(a.Keys.Keys(app.Name)),
 		JWTKeys: []jwtKeyJSON{}, JWKSURL: call.OrNull(app.JWKSURL), IntrospectURL: call.OrNull(app.IntrospectURL), IntrospectID: call.OrNull(app.IntrospectID),
 		Credentials: []string{}, Issuer: call.OrNull(app.Issuer), Audience: call.OrNull(app.Audience), Origins: listed(app.Origins), AnonymousOrigins: listed(app.AnonymousOrigins),
-		CertificateTopics: listed(app.CertificateTopics), CertificateServe: listed(app.CertificateServe), MQTTKeep: listed(app.MQTTKeep),
+		CertificateTopics: listed(app.CertificateTopics), CertificateServe: listed(app.CertificateServe), CertificatePublish: listed(app.CertificatePublish), MQTTKeep: listed(app.MQTTKeep),
 	}
 	for _, k := range app.JWTKeys {
 		v.JWTKeys = append(v.JWTKeys, jwtKeyJSON{k.ID, k.Algorithm, k.Mints})
@@ -251,7 +253,7 @@ func decodeApp(body []byte, isNew bool) (name string, change access.AppChange, e
 		"jwks_url": orEmpty(&change.JWKSURL), "introspect_url": orEmpty(&change.IntrospectURL), "introspect_id": orEmpty(&change.IntrospectID),
 		"issuer": orEmpty(&change.Issuer), "audience": orEmpty(&change.Audience),
 		"origins": listOrNone(&change.Origins), "anonymous_origins": listOrNone(&change.AnonymousOrigins),
-		"certificate_topics": listOrNone(&change.CertificateTopics), "certificate_serve": listOrNone(&change.CertificateServe), "mqtt_keep": listOrNone(&change.MQTTKeep),
+		"certificate_topics": listOrNone(&change.CertificateTopics), "certificate_serve": listOrNone(&change.CertificateServe), "certificate_publish": listOrNone(&change.CertificatePublish), "mqtt_keep": listOrNone(&change.MQTTKeep),
 		"introspect_secret": call.Reader(func(field string, raw json.RawMessage) error {
 			var text *string
 			err := orEmpty(&text)(field, raw)
