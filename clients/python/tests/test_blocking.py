@@ -21,8 +21,10 @@ def client(server: Server) -> Iterator[Client]:
 def test_publish_and_what_became_of_it(client: Client) -> None:
     receipt = client.publish("b-1", id="x", title="Hi", data={"a": 1})
     assert (receipt.id, receipt.status) == ("x", "stored")
-    assert [r.to for r in client.publish(["b-2", "b-3"], id="x")] == ["b-2", "b-3"]
-    assert [r.ok for r in client.publish_batch([Publication(to="b-4", title="4"), Publication(to="b-5", title="5")])] == [True, True]
+    assert [r.to for r in client.publish(["b-2", "b-3"], id="x", title="Hi")] == ["b-2", "b-3"]
+    assert [
+        r.ok for r in client.publish_batch([Publication(to="b-4", title="4"), Publication(to="b-5", title="5")])
+    ] == [True, True]
     assert client.notify("b-6", "text", ttl="1h").ok
     assert client.acknowledge("b-1", ["x"]) == 1
     assert client.wait("x", "b-1", timeout=PATIENCE).status == "acked"
@@ -37,13 +39,13 @@ def test_publish_and_what_became_of_it(client: Client) -> None:
 
 
 def test_wait_ends_after_its_timeout(client: Client) -> None:
-    client.publish("b-7", id="never")
+    client.publish("b-7", id="never", title="Hi")
     with pytest.raises(TimeoutError):
         client.wait("never", "b-7", timeout="200ms")
 
 
 def test_events_can_be_left(client: Client) -> None:
-    client.publish("b-8", id="e")
+    client.publish("b-8", id="e", title="Hi")
     for event in client.events("stored", since="0"):
         if event.to == "b-8":
             break
@@ -66,7 +68,7 @@ def test_listening_in_the_background_acknowledges_after_the_handler(client: Clie
     with client.start_listening("b-9", handle, device="d", on_connect=on_connect) as listening:
         assert connected.wait(PATIENCE)
         assert listening.running
-        client.publish("b-9", id="now")
+        client.publish("b-9", id="now", title="Hi")
         client.publish("b-9", id="then", title="later")
         n, thread = got.get(timeout=PATIENCE)
         assert n.id == "now"
@@ -85,7 +87,7 @@ def test_stop_waits_for_the_handler_and_its_acknowledgement(client: Client) -> N
         assert go_on.wait(PATIENCE)
 
     listening = client.start_listening("b-10", handle)
-    client.publish("b-10", id="slow")
+    client.publish("b-10", id="slow", title="Hi")
     assert started.wait(PATIENCE)
     with pytest.raises(TimeoutError):
         listening.stop(timeout=0.1)
@@ -120,7 +122,7 @@ def test_token_source_may_block(server: Server) -> None:
         Client(server.url, token=token, grpc_address=server.grpc) as client,
         client.start_listening("b-13", got.put),
     ):
-        backend.publish("b-13", id="x")
+        backend.publish("b-13", id="x", title="Hi")
         assert got.get(timeout=PATIENCE).id == "x"
 
 
@@ -131,5 +133,5 @@ def test_calling_it_from_a_callback_works_and_from_its_own_loop_is_refused(clien
         answers.put(client.status(n.id, "b-14").status)
 
     with client.start_listening("b-14", handle):
-        client.publish("b-14", id="x")
+        client.publish("b-14", id="x", title="Hi")
         assert answers.get(timeout=PATIENCE) in ("stored", "delivered")

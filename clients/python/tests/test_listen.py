@@ -55,7 +55,7 @@ async def test_notification_arrives_whole_and_is_acknowledged(client: AsyncClien
         ("text", {"data": text}, text, "text/plain; charset=utf-8"),
         ("bytes", {"data": blob}, blob, "application/octet-stream"),
         ("typed", {"data": "<p>", "content_type": "text/html"}, b"<p>", "text/html"),
-        ("high", {"priority": "high"}, b"", ""),
+        ("high", {"priority": "high", "title": "Hi"}, b"", ""),
     ]
     async with listening(client, who, got.put):
         for name, fields, data, content_type in published:
@@ -75,7 +75,7 @@ async def test_notification_arrives_whole_and_is_acknowledged(client: AsyncClien
 
 async def test_what_waited_arrives_in_order(client: AsyncClient, who: str) -> None:
     for i in range(100):  # more than a window
-        await client.publish(who, id=f"n{i}")
+        await client.publish(who, id=f"n{i}", title="Hi")
     got: list[str] = []
     done = asyncio.Event()
 
@@ -111,8 +111,8 @@ async def test_handler_that_fails_gets_it_again_and_one_that_asks_when_it_said(c
             done.set()
 
     async with listening(client, who, handle):
-        await client.publish(who, id="later")
-        await client.publish(who, id="fails")
+        await client.publish(who, id="later", title="Hi")
+        await client.publish(who, id="fails", title="Hi")
         await done.wait()
     assert attempts == {"fails": [1, 2], "later": [1, 2]}
     assert 0.3 <= asked[1] - asked[0] < 5
@@ -126,7 +126,7 @@ async def test_handler_that_raises_leaves_it_unsettled(client: AsyncClient, who:
         raise ValueError("no")
 
     async with listening(client, who, handle):
-        await client.publish(who, id="x")
+        await client.publish(who, id="x", title="Hi")
         await raised.wait()
     assert (await client.recipient(who)).pending == 1
 
@@ -142,8 +142,8 @@ async def test_recall_takes_it_back(client: AsyncClient, who: str) -> None:
         await go_on.wait()
 
     async with listening(client, who, handle, on_recall=recalled.put):
-        await client.publish(who, id="first")
-        await client.publish(who, id="second")
+        await client.publish(who, id="first", title="Hi")
+        await client.publish(who, id="second", title="Hi")
         await started.wait()
         assert await client.recall("second", who) == 1
         assert await recalled.get() == ("second",)
@@ -154,8 +154,8 @@ async def test_recall_takes_it_back(client: AsyncClient, who: str) -> None:
 
 
 async def test_held_ids_that_were_settled_meanwhile_are_recalled(client: AsyncClient, who: str) -> None:
-    await client.publish(who, id="shown")
-    await client.publish(who, id="settled")
+    await client.publish(who, id="shown", title="Hi")
+    await client.publish(who, id="settled", title="Hi")
     await client.acknowledge(who, ["settled"])
     recalled: asyncio.Queue[Sequence[str]] = asyncio.Queue()
     async with listening(client, who, None, held=lambda: ["shown", "settled"], on_recall=recalled.put):
@@ -165,7 +165,7 @@ async def test_held_ids_that_were_settled_meanwhile_are_recalled(client: AsyncCl
 async def test_acknowledgements_that_wait_leave_when_listening_ends(client: AsyncClient, who: str) -> None:
     names = [f"n{i}" for i in range(5)]
     for name in names:
-        await client.publish(who, id=name)
+        await client.publish(who, id=name, title="Hi")
     handled: list[str] = []
 
     async def handle(n: Notification) -> None:
@@ -186,8 +186,8 @@ async def test_two_handlers_at_once(client: AsyncClient, who: str) -> None:
         await both.wait()  # passes only if two are there
 
     async with listening(client, who, handle, concurrency=2):
-        await client.publish(who, id="a")
-        await client.publish(who, id="b")
+        await client.publish(who, id="a", title="Hi")
+        await client.publish(who, id="b", title="Hi")
         assert (await client.wait("a", who)).status == "acked"
         assert (await client.wait("b", who)).status == "acked"
 
@@ -221,11 +221,11 @@ async def test_disconnected_listener_is_back_and_handles_nothing_twice(client: A
         on_disconnect=lambda error, delay: ends.append((error, delay)),
     ):
         first = await welcomes.get()
-        await client.publish(who, id="one")
+        await client.publish(who, id="one", title="Hi")
         await client.wait("one", who)
         assert await client.disconnect(who) == 1
         second = await welcomes.get()
-        await client.publish(who, id="two")
+        await client.publish(who, id="two", title="Hi")
         await client.wait("two", who)
     assert first.session != second.session
     assert handled == ["one", "two"]
@@ -250,12 +250,12 @@ async def test_listener_survives_the_server_being_killed(new_server: NewServer, 
         listening(client, "a", handle, device="d"),
     ):
         for i in range(2):
-            await client.publish("a", id=f"before-{i}")
+            await client.publish("a", id=f"before-{i}", title="Hi")
             await client.wait(f"before-{i}", "a")
             server.kill()
             await asyncio.to_thread(server.start)
-            await client.publish("a", id=f"after-{i}")
-        await client.publish("a", id="last")
+            await client.publish("a", id=f"after-{i}", title="Hi")
+        await client.publish("a", id="last", title="Hi")
         await acked.wait()
     assert len(handled) == len(set(handled)) == 5
 
@@ -287,7 +287,7 @@ async def test_token_says_who_listens_and_is_renewed(server: Server, transport: 
         listening(client, who, got.put) as task,
     ):
         await asyncio.sleep(4.5)  # longer than the first token lives
-        await backend.publish(who, id="late")
+        await backend.publish(who, id="late", title="Hi")
         assert (await got.get()).id == "late"
         assert not task.done()
         sessions = (await backend.recipient(who)).sessions
@@ -299,7 +299,7 @@ async def test_token_says_who_listens_and_is_renewed(server: Server, transport: 
 async def test_peek_observes_and_settles_nothing(client: AsyncClient, who: str) -> None:
     seen: asyncio.Queue[Notification] = asyncio.Queue()
     async with listening(client, who, seen.put, peek=True):
-        await client.publish(who, id="x")
+        await client.publish(who, id="x", title="Hi")
         assert (await seen.get()).id == "x"
     assert (await client.recipient(who)).pending == 1
 

@@ -190,7 +190,7 @@ async def test_request_for_a_notification_is_answered(client: AsyncClient, root:
 
     async with listening(client, root, handle):
         await client.publish(root, id="asks", data={"accept": True}, reply_by=3600)
-        await client.publish(root, id="tells")
+        await client.publish(root, id="tells", title="Hi")
         status = await client.wait("asks", root)
         assert status.status == "replied"
         assert status.reply == {"status": 202, "content_type": "application/json", "data": {"accept": True}}
@@ -231,7 +231,7 @@ def test_blocking_client_answers_requests_in_threads(server: Server, root: str) 
         assert answer["asked"] == 7
         assert answer["thread"] != "godwit client"
         assert client.request_recipient(root, 8).json()["asked"] == 8
-        client.publish(root, id="asks", reply_by=3600)
+        client.publish(root, id="asks", title="Yes?", reply_by=3600)
         assert client.wait("asks", root, timeout=PATIENCE).reply["data"] == "yes"
 
 

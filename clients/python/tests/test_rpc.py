@@ -95,9 +95,7 @@ CALLS: dict[str, Call] = {
     "no channel": lambda c, name: c.publish(
         "r", id=name, escalate=[Escalation("live"), Escalation("fcm", after=5, withdraw=False)]
     ),
-    "an idempotency key": lambda c, _: c.publish(
-        "r", title="Hi", idempotency_key="once", expires_at=AT
-    ),
+    "an idempotency key": lambda c, _: c.publish("r", title="Hi", idempotency_key="once", expires_at=AT),
     "no notification": lambda c, _: c.status("none", "r"),
     "no copies": lambda c, _: c.statuses("none"),
     "no object": lambda c, name: c.delete_object(name, "none"),
