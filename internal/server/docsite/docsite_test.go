@@ -102,7 +102,7 @@ func TestASlashAtTheEndLeadsToThePage(t *testing.T) {
 
 func TestWordsOfASearchAreShownAsText(t *testing.T) {
 	web := serve(t)
-	for _, words := range []string{`"><script>alert(1)</script>`, "\x00\xff", strings.Repeat("é", 5000), `' OR "`, "NEAR(a b)"} {
+	for _, words := range []string{`"><script>alert(1)</script>`, "\x00\xff", strings.Repeat("é", 5000), `' OR "`, "NEAR(a b)", "h52.1 -", "Downloads/transcripts", "2026-12-15", "~", ")", "col:x", "a AND"} {
 		resp, body := get(t, web, http.MethodGet, "/docs/search?q="+url.QueryEscape(words))
 		if resp.StatusCode != http.StatusOK || strings.Contains(body, "<script") || len(body) > 100_000 {
 			t.Errorf("%.40q: %d, %d bytes", words, resp.StatusCode, len(body))
