@@ -297,6 +297,16 @@ bench: $(BENCHSTAT) ## run the Go benchmarks of the hot functions and compare wi
 	$(GO) test -run '^$$' -bench . -timeout 60m $(BENCHFLAGS) $(PACKAGES) | grep -v '^?' | tee $(BIN)/bench/new.txt
 	benchstat bench/baseline.txt $(BIN)/bench/new.txt
 
+# The program once more, without the module of the documentation.
+.PHONY: docs-size
+docs-size: build ## say how much larger the program is with its documentation inside
+	@mkdir -p $(BIN)/docs-size
+	@sed '/docsite/d' internal/server/modules/modules.go >$(BIN)/docs-size/modules.go
+	@echo '{"Replace":{"$(CURDIR)/internal/server/modules/modules.go":"$(BIN)/docs-size/modules.go"}}' >$(BIN)/docs-size/overlay.json
+	@$(GO) build -overlay $(BIN)/docs-size/overlay.json -ldflags '-s -w' -o $(BIN)/docs-size/godwit ./cmd/godwit
+	@with=$$(wc -c <$(BIN)/godwit); without=$$(wc -c <$(BIN)/docs-size/godwit); pages=$$(cat docs/README.md docs/comparison.md docs/migration.md docs/guides/*.md docs/reference/*.md docs/migrate/*.md | wc -c); \
+		awk -v with=$$with -v without=$$without -v pages=$$pages 'BEGIN {printf "with its documentation %.2f MB, without %.2f MB: %.2f MB more, of which the pages are %.2f MB\n", with/1e6, without/1e6, (with-without)/1e6, pages/1e6}'
+
 .PHONY: bench-baseline
 bench-baseline: ## make the results of the last `make bench` the baseline
 	grep -E '^(goos|goarch|pkg|cpu|Benchmark)' $(BIN)/bench/new.txt >bench/baseline.txt

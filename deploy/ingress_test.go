@@ -140,15 +140,22 @@ func TestTheChartNamesWhatAWayInLacks(t *testing.T) {
 // Kubernetes takes nothing but text for annotations and variables, and Helm reads numbers as floating-point ones.
 func TestNumbersAreWrittenAsTheyWere(t *testing.T) {
 	r, err := render(written(t, `
-settings: {max_connections: 2000000, min_free: 256MB, trace_sample: 0.25, push_service: true}
+settings: {max_connections: 2000000, min_free: 256MB, otlp_sample: 0.25, push_service: true}
+image: {tag: 20261216}
+bootstrapApp: 2026111
+apiKey: 1234567890123456
 podAnnotations: {example.org/port: 8080, example.org/on: true}
 service: {annotations: {example.org/idle: 3600000}}
 ingress: {enabled: true, host: a.example.org, annotations: {nginx.ingress.kubernetes.io/proxy-read-timeout: 7200}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	env := strings.Join(environment(r.nodes.Spec.Template.Spec.Containers[0]), "\n")
-	for _, want := range []string{"GODWIT_MAX_CONNECTIONS=2000000\n", "GODWIT_TRACE_SAMPLE=0.25", "GODWIT_PUSH_SERVICE=true"} {
+	node := r.nodes.Spec.Template.Spec.Containers[0]
+	if node.Image != "godwit:20261216" || option(arguments(node, ""), "--bootstrap-app") != "2026111" || r.secret.StringData["api-key"] != "1234567890123456" {
+		t.Errorf("image %s, %q and %q", node.Image, arguments(node, ""), r.secret.StringData)
+	}
+	env := strings.Join(environment(node), "\n")
+	for _, want := range []string{"GODWIT_MAX_CONNECTIONS=2000000\n", "GODWIT_OTLP_SAMPLE=0.25", "GODWIT_PUSH_SERVICE=true"} {
 		if !strings.Contains(env+"\n", want) {
 			t.Errorf("there is no %q in\n%s", want, env)
 		}
