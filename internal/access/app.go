@@ -47,8 +47,10 @@ type App struct {
 	// Categories are the settings of notification categories: which ones recipients may not refuse, and how often escalation steps may
 	// begin for a recipient.
 	Categories map[string]preference.Category `json:"categories,omitempty"`
-	CreatedAt  time.Time                      `json:"created_at"`
-	// Revision counts the changes of the settings above, so that of two operators the later learns of the earlier.
+	// Guides are the states of the web page's guides, by name.
+	Guides    map[string]GuideState `json:"guides,omitempty"`
+	CreatedAt time.Time             `json:"created_at"`
+	// Revision counts the changes of the settings above, guides excepted, so that of two operators the later learns of the earlier.
 	Revision int64 `json:"revision"`
 }
 

@@ -36,6 +36,7 @@ type appSettings struct {
 	Batches    map[string]time.Duration       `json:"batches,omitempty"` // in nanoseconds
 	Services   map[string]access.Service      `json:"services,omitempty"`
 	Categories map[string]preference.Category `json:"categories,omitempty"`
+	Guides     map[string]access.GuideState   `json:"guides,omitempty"`
 	Revision   int64                          `json:"revision,omitempty"`
 }
 
@@ -45,7 +46,7 @@ func encodeApp(app *access.App) (set, jwtKeys string, err error) {
 		Origins: app.Origins, AnonymousOrigins: app.AnonymousOrigins, JWKSURL: app.JWKSURL, Issuer: app.Issuer, Audience: app.Audience,
 		IntrospectURL: app.IntrospectURL, IntrospectID: app.IntrospectID, IntrospectSecret: string(app.IntrospectSecret),
 		CertificateTopics: app.CertificateTopics, CertificateServe: app.CertificateServe, CertificatePublish: app.CertificatePublish, MQTTKeep: app.MQTTKeep,
-		Batches: app.Batches, Services: app.Services, Categories: app.Categories, Revision: app.Revision,
+		Batches: app.Batches, Services: app.Services, Categories: app.Categories, Guides: app.Guides, Revision: app.Revision,
 	})
 	if err != nil {
 		return "", "", fmt.Errorf("encode app %s: %w", app.Name, err)
@@ -62,7 +63,7 @@ func decodeApp(app *access.App, set, jwtKeys string) error {
 	}
 	app.Origins, app.JWKSURL, app.Issuer, app.Audience = s.Origins, s.JWKSURL, s.Issuer, s.Audience
 	app.CertificateTopics, app.CertificateServe, app.Revision = s.CertificateTopics, s.CertificateServe, s.Revision
-	app.MQTTKeep, app.CertificatePublish = s.MQTTKeep, s.CertificatePublish
+	app.MQTTKeep, app.CertificatePublish, app.Guides = s.MQTTKeep, s.CertificatePublish, s.Guides
 	app.AnonymousOrigins, app.Batches, app.Services, app.Categories = s.AnonymousOrigins, s.Batches, s.Services, s.Categories
 	app.IntrospectURL, app.IntrospectID, app.IntrospectSecret = s.IntrospectURL, s.IntrospectID, access.Secret(s.IntrospectSecret)
 	var err error

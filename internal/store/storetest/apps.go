@@ -95,6 +95,7 @@ func (e *appEnv) app(name string) access.App {
 		Batches:    map[string]time.Duration{"region-1": time.Minute, "*": 0},
 		Services:   map[string]access.Service{"orders": {Access: access.ByClient, Timeout: time.Second}},
 		Categories: map[string]preference.Category{"alarm": {Critical: true}, "*": {Limit: preference.Limit{Count: 3, Per: time.Hour}}},
+		Guides:     map[string]access.GuideState{"browsers": access.GuideTested},
 	}
 	e.ok(e.s.CreateApp(e.Context(), app))
 	return app
