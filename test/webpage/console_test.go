@@ -34,7 +34,7 @@ func TestTheConsoleShowsHowTheServerIs(t *testing.T) {
 	}
 	t.Cleanup(anna.Cut)
 	mail := s.mailOf(anna)
-	s.sees(".plot canvas")
+	s.sees(".plot:not([hidden]) canvas")
 	s.reads("#figures", "1\nsessions") // the page updates itself without a reload
 	s.walksTheHeader()
 	s.sendsOne(anna, mail)
@@ -51,7 +51,7 @@ func TestTheConsoleShowsHowTheServerIs(t *testing.T) {
 	s.setsUpTelegram()
 	s.looksAtObjects()
 	s.looksAtEveryPage([]sight{
-		{"overview", "/ui/", ".plot canvas", nil},
+		{"overview", "/ui/", ".plot:not([hidden]) canvas", nil},
 		{"channels", "/ui/channels", "#channels", nil},
 		{"channel", "/ui/channels/telegram", "#settings", nil},
 		{"integrations", "/ui/integrations", "#hooks table", func() {
@@ -65,6 +65,9 @@ func TestTheConsoleShowsHowTheServerIs(t *testing.T) {
 		{"nodes", "/ui/nodes", "#nodes", nil},
 		{"log", "/ui/log", "#log table", nil},
 		{"settings", "/ui/settings", ".settings", nil},
+		{"design", "/ui/design", "#guide-sample", nil},
+		{"nothing", "/ui/nothing", "#q", nil},
+		{"found", "/ui/find?q=anna", "#found", nil},
 		{"docs", "/docs", "article h1", nil},
 		{"docs-page", "/docs/reference/frames", "article table", nil},
 		{"docs-entry", "/docs/commands/campaign-create", "main h1 code", nil},

@@ -61,6 +61,8 @@ type RecipientParts struct {
 	Presence   Presence
 	Objects    Objects
 	Publisher  Publisher
+	// Preferences are what recipients chose. Nil: nothing.
+	Preferences Preferences
 	// PublishLimit takes n publishes from a key's budget; wait > 0: it refuses them, and the caller may try again after wait. Nil: no
 	// limit.
 	PublishLimit func(key string, n int) (wait time.Duration)
@@ -68,6 +70,7 @@ type RecipientParts struct {
 
 // IntegrationParts connect an app with outside services, and hold the keys of its own programs.
 type IntegrationParts struct {
+	Settings AppSettings
 	Keys     Keys
 	Channels Channels
 	Hooks    Hooks
@@ -121,6 +124,7 @@ func New(cfg Config) (http.Handler, error) {
 		mux.HandleFunc("GET /ui/oidc/callback", a.comeBack)
 	}
 	mux.HandleFunc("GET /ui/assets/{version}/{name}", serveAsset)
+	mux.HandleFunc("GET /ui/", a.signedIn(a.showNothing))
 	own := a.routes()
 	maps.Copy(own, a.operatorRoutes())
 	for i := range cfg.Pages {

@@ -276,7 +276,7 @@ func TestFailuresLeadToTheirReasonsAndDaysAreDrawn(t *testing.T) {
 	page := b.eventually("/ui/campaigns/"+id+"/progress", `data-state="completed"`)
 	wants(t, page, `<a href="/ui/campaigns/`+id+`/deliveries?outcome=accepted">`)
 	_, page = b.get("/ui/campaigns/" + id + "/deliveries?outcome=failed")
-	wants(t, page, "gone &amp; &lt;b", "2</td>", "--outcome failed")
+	wants(t, page, "gone &amp; &lt;b", "2</td>", "deliveries?outcome=failed")
 	if status, _ := b.get("/ui/campaigns/" + id + "/deliveries?outcome=nonsense"); status != http.StatusBadRequest {
 		t.Errorf("an unknown outcome is answered %d", status)
 	}

@@ -176,7 +176,7 @@ var appFields = []struct {
 	{name: "introspect_url", label: "Introspection URL that checks opaque tokens", text: func(a *access.App, c *access.AppChange) (string, **string) {
 		return a.IntrospectURL, &c.IntrospectURL
 	}},
-	{name: "introspect_id", label: "User name for the introspection URL", hint: "its password: godwit app set --introspect-secret-file", text: func(a *access.App, c *access.AppChange) (string, **string) {
+	{name: "introspect_id", label: "User name for the introspection URL", hint: "its password is set over the API: introspect_secret", text: func(a *access.App, c *access.AppChange) (string, **string) {
 		return a.IntrospectID, &c.IntrospectID
 	}},
 	{name: "issuer", label: "Issuer demanded of tokens", text: func(a *access.App, c *access.AppChange) (string, **string) { return a.Issuer, &c.Issuer }},

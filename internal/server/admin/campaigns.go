@@ -44,10 +44,18 @@ type entry struct {
 	Channels  string
 	Bar       bar
 	Total     int64
+	Clicked   int64
+	Counted   reactions
 	CreatedAt time.Time
+	SentAt    time.Time // zero: not yet
 }
 
 type list struct {
+	Sought sought
+	States []campaign.State
+	Looked int    // campaigns that were looked through, if there are more; 0: all
+	More   bool   // campaigns were found than are listed
+	Self   string // path of this page
 	Items  []entry
 	Moving bool  // some may change by themselves
 	Cursor int64 // this page's
@@ -61,12 +69,21 @@ func (a *admin) listCampaigns(v *visit) error { return a.showCampaigns(v, nil) }
 // showCampaigns shows the list, with the result of an operation on several campaigns.
 func (a *admin) showCampaigns(v *visit, b *bulk) error {
 	cursor, _ := strconv.ParseInt(v.r.URL.Query().Get("cursor"), 10, 64)
-	views, err := a.Campaigns.List(v.r.Context(), v.person.App, pageSize, cursor)
+	want, err := soughtIn(v.r.URL.Query())
 	if err != nil {
 		return err
 	}
-	l := list{Cursor: cursor, Bulk: b}
-	if cursor == 0 {
+	l := list{Cursor: cursor, Bulk: b, Sought: want, States: campaignStates, Self: want.path(cursor)}
+	var views []*campaign.View
+	if want.plain() {
+		views, err = a.Campaigns.List(v.r.Context(), v.person.App, pageSize, cursor)
+	} else if views, l.Looked, err = a.search(v, want); len(views) > pageSize {
+		views, l.More = views[:pageSize], true
+	}
+	if err != nil {
+		return err
+	}
+	if cursor == 0 && want.plain() {
 		if l.Chart, err = a.chart(v); err != nil {
 			return err
 		}
@@ -74,10 +91,11 @@ func (a *admin) showCampaigns(v *visit, b *bulk) error {
 	for _, c := range views {
 		l.Items = append(l.Items, entry{
 			ID: c.ID, Name: named(c), State: c.State, Channels: channelNames(c), Bar: newBar(c), Total: c.Total(), CreatedAt: c.CreatedAt,
+			Clicked: c.Clicked, Counted: reactionsOf(c), SentAt: c.StartedAt,
 		})
 		l.Moving = l.Moving || moving(c)
 	}
-	if len(views) == pageSize {
+	if want.plain() && len(views) == pageSize {
 		l.Next = views[len(views)-1].Num
 	}
 	return a.show(v, "campaigns", "Campaigns", "campaigns", l)
@@ -189,7 +207,7 @@ type progress struct {
 	Total       int64
 	Enumerated  bool
 	Outcomes    []outcomeCount
-	Tracked     bool
+	Funnel      []rung // nil: there are no messages yet
 	Shown       int64
 	Clicked     int64
 	NotRecalled int64
@@ -267,7 +285,7 @@ func sentence(s string) string {
 func (a *admin) progress(v *visit, c *campaign.View) progress {
 	p := progress{
 		ID: c.ID, State: c.State, Editable: c.State == campaign.Draft || c.State == campaign.Scheduled, Correctable: correctable(c), Detail: c.Detail, Moving: moving(c), Actions: actions(c), Bar: newBar(c), Total: c.Total(),
-		Enumerated: c.Enumerated || c.State == campaign.Draft, Tracked: c.Spec.Tracked(), Shown: c.Shown, Clicked: c.Clicked, NotRecalled: c.NotRecalled,
+		Enumerated: c.Enumerated || c.State == campaign.Draft, Funnel: funnel(c), Shown: c.Shown, Clicked: c.Clicked, NotRecalled: c.NotRecalled,
 	}
 	if c.State == campaign.Draft {
 		if n, err := a.reach(v, &c.Spec.Audience); err == nil { // else the question is asked without figures

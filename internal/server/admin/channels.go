@@ -34,7 +34,7 @@ type Channels interface {
 // channelLine is a channel in the list.
 type channelLine struct {
 	channel.Info
-	Ready            bool
+	Ready, Sends     bool
 	Active, Disabled int64 // endpoints
 }
 
@@ -46,7 +46,7 @@ func (a *admin) listChannels(v *visit) error {
 	}
 	var all []channelLine
 	for _, info := range a.Channels.List(app) {
-		all = append(all, channelLine{info, a.Ready(ctx, app, info.Channel), active[info.Channel], disabled[info.Channel]})
+		all = append(all, channelLine{info, a.ready(v, info.Channel, active[info.Channel]), a.Ready(ctx, app, info.Channel), active[info.Channel], disabled[info.Channel]})
 	}
 	return a.show(v, "channels", "Channels", "channels", all)
 }
@@ -55,6 +55,9 @@ func (a *admin) listChannels(v *visit) error {
 type channelPage struct {
 	channel.Info
 	Ready    bool
+	Sends    bool   // it can send, though nobody may be able to come to it
+	Guide    *guide // nil: the page shows none
+	Steps    string // path of the guide that the page does not show; empty: there is none
 	Problem  string // with the whole
 	Lines    []line
 	Facts    []fact // what the channel shows in addition to its settings: a public key
@@ -96,22 +99,33 @@ func (a *admin) showChannel(v *visit) error {
 
 // channel shows the page. Refused input stays as typed; secrets are never shown.
 func (a *admin) channel(v *visit, status int, p *channelPage, fields []channel.Field, typed url.Values, problems map[string]string) error {
-	p.Ready = a.Ready(v.r.Context(), v.person.App, p.Channel)
+	ctx, app := v.r.Context(), v.person.App
+	active, _, err := a.Audience.Totals(ctx, app)
+	if err != nil {
+		return err
+	}
+	p.Sends, p.Ready = a.Ready(ctx, app, p.Channel), a.ready(v, p.Channel, active[p.Channel])
+	if p.Guide, err = a.channelGuide(v, p.Channel, p.Ready); err != nil {
+		return err
+	}
+	if g := goalOf(p.Channel); g != nil && p.Guide == nil {
+		p.Steps = "/ui/start/" + g.Name
+	}
 	for _, f := range fields {
 		p.Lines = append(p.Lines, p.line(f, typed, problems[f.Name]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Settings)) {
 		if !slices.ContainsFunc(fields, func(f channel.Field) bool { return f.Name == name }) {
-			p.Facts = append(p.Facts, fact{Name: name, Value: fmt.Sprint(p.Settings[name])})
+			p.Facts = append(p.Facts, fact{Name: fieldWord(name), Value: fmt.Sprint(p.Settings[name])})
 		}
 	}
-	a.answer(v, status, "channel", "page", frame{Title: string(p.Channel), Here: "channels", Person: v.person, Version: a.Version, Content: p})
+	a.answer(v, status, "channel", "page", frame{Title: channelWord(p.Channel), Here: "channels", Person: v.person, Version: a.Version, Content: p})
 	return nil
 }
 
 // line returns the field of a setting. A secret's field is empty: stored secrets are never shown.
 func (p *channelPage) line(f channel.Field, typed url.Values, problem string) line {
-	l := line{Name: f.Name, Label: f.Name, Hint: f.Help, Problem: problem, Type: "text"}
+	l := line{Name: f.Name, Label: fieldWord(f.Name), Field: f.Name, Hint: f.Help, Problem: problem, Type: "text"}
 	switch value := p.Settings[f.Name].(type) {
 	case string:
 		l.Value = value
@@ -180,7 +194,7 @@ func (a *admin) setChannel(v *visit) error {
 	a.Log.InfoContext(v.r.Context(), "channel set on the web page", "app", v.person.App, "channel", p.Channel, "by", v.person.Name())
 	p.Info, p.Saved = info, true
 	for _, name := range slices.Sorted(maps.Keys(made)) {
-		p.Made = append(p.Made, fact{Name: name, Value: made[name]})
+		p.Made = append(p.Made, fact{Name: fieldWord(name), Value: made[name]})
 	}
 	return a.channel(v, http.StatusOK, p, fields, nil, nil)
 }

@@ -29,7 +29,7 @@ type deliveryPage struct {
 	Next              string
 	Reasons           []reason
 	Items             []campaign.Delivery
-	Command           string // that lists all
+	Call              string // of the API, that lists all
 }
 
 type reason struct {
@@ -49,7 +49,7 @@ func (a *admin) showDeliveries(v *visit) error {
 	}
 	p := deliveryPage{
 		ID: c.ID, Name: named(c), Outcome: only.String(), Total: c.Counts[only],
-		Command: "godwit campaign deliveries " + c.ID + " --outcome " + only.String(),
+		Call: "GET /v1/campaigns/" + c.ID + "/deliveries?outcome=" + only.String(),
 	}
 	if only == campaign.Pending {
 		p.Total = c.Open()
@@ -121,7 +121,8 @@ type chartPart struct {
 const (
 	chartDays   = 30
 	chartStep   = 20
-	chartBar    = 16
+	chartBar    = 11
+	recalledBar = 4 // beside it
 	chartHeight = 120
 )
 
@@ -135,7 +136,7 @@ func (a *admin) chart(v *visit) (*chart, error) {
 	return newChart(days, from, to), nil
 }
 
-// drawnOutcomes lists the outcomes in the chart. Recalled deliveries were accepted before, and would be drawn twice.
+// drawnOutcomes lists the outcomes in a day's bar. Recalled deliveries were accepted before, and have a bar of their own.
 var drawnOutcomes = slices.DeleteFunc(slices.Clone(shownOutcomes), func(o campaign.Outcome) bool { return o == campaign.TakenBack })
 
 // newChart draws days; nil if no delivery ended in them.
@@ -150,7 +151,7 @@ func newChart(days []campaign.Day, from, to time.Time) *chart {
 		for _, o := range drawnOutcomes {
 			sum += d.Outcomes[o]
 		}
-		c.Most = max(c.Most, sum)
+		c.Most = max(c.Most, sum, d.Outcomes[campaign.TakenBack])
 		c.Shown, c.Clicked = c.Shown+d.Reactions[campaign.Shown], c.Clicked+d.Reactions[campaign.Clicked]
 	}
 	if c.Most == 0 {
@@ -176,6 +177,13 @@ func newChart(days []campaign.Day, from, to time.Time) *chart {
 			c.Parts = append(c.Parts, chartPart{
 				Class: o.String(), Title: d.Day.Format("2 Jan") + ": " + count(n) + " " + o.String(),
 				X: x, Y: chartHeight - top, Width: chartBar, Height: max(top-below, 1),
+			})
+		}
+		if n := d.Outcomes[campaign.TakenBack]; n > 0 {
+			high := max(chartHeight*n/c.Most, 1)
+			c.Parts = append(c.Parts, chartPart{
+				Class: campaign.TakenBack.String(), Title: d.Day.Format("2 Jan") + ": " + count(n) + " " + campaign.TakenBack.String(),
+				X: x + chartBar + 1, Y: chartHeight - high, Width: recalledBar, Height: high,
 			})
 		}
 	}

@@ -69,7 +69,7 @@ func (a *admin) importTable(v *visit) error {
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
-		t.Problem = fmt.Sprintf("The file has more than %d MB: import it with godwit endpoint import. What was registered before stays.", maxImport>>20)
+		t.Problem = fmt.Sprintf("The file has more than %d MB: send it in parts. What was registered before stays.", maxImport>>20)
 	case errors.As(err, &wrong):
 		t.Problem = wrong.text
 	case err != nil:

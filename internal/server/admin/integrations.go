@@ -61,6 +61,7 @@ type integrations struct {
 
 type integrationGroup struct {
 	ID, Title, Empty string
+	Docs             string // how to set one up
 	Items            []integration
 }
 
@@ -87,9 +88,9 @@ func (a *admin) integrations(v *visit, page integrations) error {
 		return err
 	}
 	page.Groups = []integrationGroup{
-		{ID: "hooks", Title: "Hooks", Empty: "No program of yours is told of events. Make a hook with godwit hook set."},
-		{ID: "sinks", Title: "Sinks", Empty: "Events go to no ClickHouse. Set one up with godwit sink add."},
-		{ID: "sources", Title: "Sources", Empty: "No notifications are taken from elsewhere. Set a source up with godwit source add."},
+		{ID: "hooks", Title: "Hooks", Docs: "/docs/guides/hooks", Empty: "No program of yours is told of events."},
+		{ID: "sinks", Title: "Sinks", Docs: "/docs/guides/clickhouse", Empty: "Events go to no database of yours."},
+		{ID: "sources", Title: "Sources", Docs: "/docs/guides/sources", Empty: "No notifications are taken from elsewhere."},
 	}
 	for i := range hooks {
 		page.Groups[0].add(hookLine(&hooks[i]))

@@ -49,6 +49,24 @@ var navigation = []placeGroup{
 	}},
 }
 
+// keys holds the letter that leads to a page after g, by the part of the navigation that the page names.
+var keys = map[string]string{"overview": "o", "campaigns": "c", "send": "n", "audience": "a", "recipients": "r", "channels": "h", "integrations": "i", "log": "l"}
+
+// shortcut is a key that leads to a page.
+type shortcut struct{ Key, Path, Label string }
+
+// shortcutsOf lists the keys that lead to pages which a person may see.
+func shortcutsOf(groups []placeGroup, who person) (all []shortcut) {
+	for _, g := range groups {
+		for _, p := range g.places {
+			if key, ok := keys[p.Here]; ok && who.Role.May(p.role) {
+				all = append(all, shortcut{key, p.Path, p.Label})
+			}
+		}
+	}
+	return all
+}
+
 // lead is a link of the header.
 type lead struct {
 	Path, Label string

@@ -24,6 +24,7 @@ type Timelines interface {
 // copies is the list of copies of a notification with several recipients.
 type copies struct {
 	ID    string
+	Title string // empty: it is not kept any more
 	Items []mailbox.Record
 	More  bool // than are listed
 }
@@ -58,6 +59,9 @@ func (a *admin) showNotification(v *visit) error {
 				return missing(mailbox.ErrNotFound, noSuchNotification(app))
 			}
 			list := copies{ID: id, Items: records[:min(len(records), mostCopies)], More: len(records) > mostCopies}
+			if list.Title, err = a.titleOf(ctx, app, list.Items); err != nil {
+				return err
+			}
 			return a.show(v, "copies", id, "recipients", list)
 		}
 		to = records[0].To
@@ -66,7 +70,14 @@ func (a *admin) showNotification(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return a.show(v, "notification", id, "recipients", t)
+	if t.Message, err = a.messageOf(ctx, app, &t.Record); err != nil {
+		return err
+	}
+	title := id
+	if t.Message != nil && t.Message.Title != "" {
+		title = t.Message.Title
+	}
+	return a.show(v, "notification", clip(title, 80), "recipients", t)
 }
 
 // noSuchNotification names the app that was searched: publishing with the key of another app is an easy mistake.
@@ -77,8 +88,9 @@ func noSuchNotification(app string) string {
 // story is a copy's page.
 type story struct {
 	*timeline.Timeline
-	Open   bool   // the copy has not ended: the page follows it
-	Events string // where it is told of
+	Open    bool     // the copy has not ended: the page follows it
+	Events  string   // where it is told of
+	Message *message // nil: it is not kept any more
 }
 
 func (a *admin) timelineOf(ctx context.Context, app, id, to string) (*story, error) {

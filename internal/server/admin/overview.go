@@ -3,17 +3,21 @@ package admin
 import (
 	"cmp"
 	"math"
+	"net/url"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	"godwit.dev/godwit/internal/access/signin"
 	"godwit.dev/godwit/internal/server/watch"
 )
 
 // plot is a chart of the overview: lines over the last hour.
 type plot struct {
 	Title, Unit string
+	Empty       string // while all its figures are zero
+	do          lead   // what to do then; empty: nothing
 	curves      []curve
 }
 
@@ -21,12 +25,12 @@ type curve struct{ series, label, colour string }
 
 // plots lists the charts. Colours are variables of the style sheet.
 var plots = []plot{
-	{"Notifications", "a second", []curve{{"published", "published", "accent"}, {"delivered", "delivered", "unknown"}, {"acknowledged", "acknowledged", "good"}}},
-	{"Time to store a publish", "milliseconds", []curve{{watch.P50, "half take at most", "good"}, {watch.P99, "99 of 100 take at most", "warn"}}},
-	{"Connections", "open", []curve{{"connections", "connections", "accent"}, {"sessions", "sessions", "good"}}},
-	{"Push messages", "a second", []curve{{"push_accepted", "accepted", "good"}, {"push_failed", "ended otherwise", "bad"}}},
-	{"Refused and failed", "a second", []curve{{"calls_refused", "calls refused", "warn"}, {"calls_failed", "calls failed", "bad"}, {"connections_refused", "connections refused", "unknown"}}},
-	{"Waiting", "notifications", []curve{{"pending", "for their recipient", "accent"}, {"scheduled", "for their time", "unknown"}, {"store_queue", "for the disk", "bad"}}},
+	{"Notifications", "a second", "Nothing was published in the last hour.", lead{Path: "/ui/send", Label: "Send a notification"}, []curve{{"published", "published", "accent"}, {"delivered", "delivered", "unknown"}, {"acknowledged", "acknowledged", "good"}}},
+	{"Time to store a publish", "milliseconds", "It is measured with each publish; there was none in the last hour.", lead{}, []curve{{watch.P50, "half take at most", "good"}, {watch.P99, "99 of 100 take at most", "warn"}}},
+	{"Connections", "open", "Nothing is connected.", lead{Path: "/ui/start/live", Label: "Open a connection"}, []curve{{"connections", "connections", "accent"}, {"sessions", "sessions", "good"}}},
+	{"Push messages", "a second", "No push left in the last hour.", lead{Path: "/ui/campaigns/new", Label: "Write to everybody"}, []curve{{"push_accepted", "accepted", "good"}, {"push_failed", "ended otherwise", "bad"}}},
+	{"Refused and failed", "a second", "Nothing was refused, and nothing failed.", lead{}, []curve{{"calls_refused", "calls refused", "warn"}, {"calls_failed", "calls failed", "bad"}, {"connections_refused", "connections refused", "unknown"}}},
+	{"Waiting", "notifications", "Nothing waits.", lead{}, []curve{{"pending", "for their recipient", "accent"}, {"scheduled", "for their time", "unknown"}, {"store_queue", "for the disk", "bad"}}},
 }
 
 func (p plot) joined(of func(c curve) string) string {
@@ -38,10 +42,15 @@ func (p plot) joined(of func(c curve) string) string {
 }
 
 // curves is a plot in the form that its template needs.
-type curves struct{ Title, Unit, Series, Labels, Colours string }
+type curves struct {
+	Title, Unit, Series, Labels, Colours, Empty string
+	Do                                          *lead // nil: nothing
+}
 
 // overview is the page that says whether all is well.
 type overview struct {
+	Start    *start // nil: the app is not new, or it was put away
+	Events   string
 	Standing standing
 	Advice   []watch.Advice
 	Charts   []curves
@@ -83,11 +92,23 @@ type pushed struct {
 
 func (a *admin) showOverview(v *visit) error {
 	h := a.Watch.Last(watch.Kept)
-	o := overview{Standing: a.standing(v), Advice: a.Watch.Advise(v.r.Context(), v.person.App), Since: h.Since, Minutes: minutes(&h)}
+	begin, err := a.startOf(v)
+	if err != nil {
+		return err
+	}
+	o := overview{Start: begin, Events: "/ui/overview" + endless, Standing: a.standing(v), Advice: a.Watch.Advise(v.r.Context(), v.person.App), Since: h.Since, Minutes: minutes(&h)}
+	if begin != nil && begin.Chosen != nil {
+		o.Events += "?" + url.Values{"goal": {begin.Chosen.Name}}.Encode()
+	}
 	for _, p := range plots {
-		o.Charts = append(o.Charts, curves{
-			p.Title, p.Unit, p.joined(func(c curve) string { return c.series }), p.joined(func(c curve) string { return c.label }), p.joined(func(c curve) string { return c.colour }),
-		})
+		c := curves{
+			Title: p.Title, Unit: p.Unit, Empty: p.Empty, Series: p.joined(func(c curve) string { return c.series }), Labels: p.joined(func(c curve) string { return c.label }),
+			Colours: p.joined(func(c curve) string { return c.colour }),
+		}
+		if p.do.Path != "" && (v.person.Role.May(signin.Send) || !strings.HasPrefix(p.do.Path, "/ui/send") && !strings.HasPrefix(p.do.Path, "/ui/campaigns")) {
+			c.Do = &p.do
+		}
+		o.Charts = append(o.Charts, c)
 	}
 	for e, n := range h.Push {
 		o.Push = append(o.Push, pushed{e.Channel, e.Outcome, int64(n)}) //nolint:gosec // of an hour

@@ -29,7 +29,10 @@ type seenBy struct {
 	name string
 }
 
-// get returns a page: the layout, the fields of forms and its own file.
+// shared lists the files that a page needs beside the layout and the fields of forms.
+var shared = map[string][]string{"overview": {"guide"}, "channel": {"guide"}, "start": {"guide"}}
+
+// get returns a page: the layout, the fields of forms, what it shares with others and its own file.
 func (p *pages) get(role signin.Role, name string) (*template.Template, error) {
 	key := seenBy{role, name}
 	p.mu.Lock()
@@ -37,7 +40,11 @@ func (p *pages) get(role signin.Role, name string) (*template.Template, error) {
 	if t := p.read[key].Value(); t != nil {
 		return t, nil
 	}
-	t, err := template.New(name).Funcs(functions).Funcs(mayOf(role)).Funcs(p.header()).ParseFS(templates, "templates/layout.html", "templates/fields.html", "templates/"+name+".html")
+	files := []string{"templates/layout.html", "templates/fields.html", "templates/" + name + ".html"}
+	for _, more := range shared[name] {
+		files = append(files, "templates/"+more+".html")
+	}
+	t, err := template.New(name).Funcs(functions).Funcs(mayOf(role)).Funcs(p.header()).ParseFS(templates, files...)
 	if err != nil {
 		return nil, fmt.Errorf("read the template of the page %s: %w", name, err)
 	}
@@ -50,7 +57,7 @@ func (p *pages) get(role signin.Role, name string) (*template.Template, error) {
 
 // header lets templates draw the header.
 func (p *pages) header() template.FuncMap {
-	return template.FuncMap{"header": func(here string, who person) header { return headerOf(p.places, here, who) }}
+	return template.FuncMap{"header": func(here string, who person) header { return headerOf(p.places, here, who) }, "shortcuts": func(who person) []shortcut { return shortcutsOf(p.places, who) }}
 }
 
 // mayOf lets templates ask whether a role may do what needs another role, given by name.

@@ -31,19 +31,24 @@ func bubbles(s *campaign.Spec, ch push.Channel) []bubble {
 	all := make([]bubble, len(locales))
 	for i, tag := range locales {
 		c := s.Render(campaign.Person{Locale: tag}, ch)
-		b := bubble{Channel: ch, Locale: tag, Title: c.Title, Body: c.Body, Icon: c.Icon, Image: c.Image, URL: c.URL}
-		switch ch {
-		case push.Telegram:
-			b.telegram(&c.Telegram)
-		case push.WebPush:
-			for _, act := range c.WebPush.Actions {
-				b.Buttons = append(b.Buttons, []push.TelegramLink{{Text: act.Title, URL: act.URL}})
-			}
-			b.note(c.WebPush.RequireInteraction, "stays until it is closed")
-		}
-		all[i] = b
+		all[i] = bubbleOf(ch, tag, &c)
 	}
 	return all
+}
+
+// bubbleOf shows a message as a channel does.
+func bubbleOf(ch push.Channel, locale string, c *push.Content) bubble {
+	b := bubble{Channel: ch, Locale: locale, Title: c.Title, Body: c.Body, Icon: c.Icon, Image: c.Image, URL: c.URL}
+	switch ch {
+	case push.Telegram:
+		b.telegram(&c.Telegram)
+	case push.WebPush:
+		for _, act := range c.WebPush.Actions {
+			b.Buttons = append(b.Buttons, []push.TelegramLink{{Text: act.Title, URL: act.URL}})
+		}
+		b.note(c.WebPush.RequireInteraction, "stays until it is closed")
+	}
+	return b
 }
 
 // telegram adds the parts that only Telegram shows: it has a picture of its own.

@@ -139,6 +139,7 @@ func (f *form) troubles() (all []trouble) {
 // line is a field as the page shows it.
 type line struct {
 	Name, Label, Value, Problem, Hint string
+	Field                             string // the API's name, shown beside the label; empty: it is not shown
 	Placeholder, Type, Mode, List     string
 	Rows, Most                        string
 	Focus, On                         bool

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/preference"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/notify/recipient"
@@ -30,6 +31,13 @@ type Mailbox interface {
 	// Copies returns at most limit copies of a notification.
 	Copies(ctx context.Context, app, id string, limit int) ([]mailbox.Record, error)
 	Recall(ctx context.Context, app, id, to string) (n int, err error)
+	// Items reads the notifications of copies; those that have ended are nil.
+	Items(ctx context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error)
+}
+
+// Preferences reads what recipients chose.
+type Preferences interface {
+	Preferences(ctx context.Context, app string, recipients []string) (map[string]preference.Preferences, error)
 }
 
 // Rows of a page.
@@ -63,38 +71,54 @@ func (a *admin) listRecipients(v *visit) error {
 	return a.show(v, "recipients", "Recipients", "recipients", l)
 }
 
+const noSuchRecipient = "Nobody of this name is known. A recipient is known from the first notification, connection or endpoint on."
+
 // profile is a recipient's page.
 type profile struct {
 	*recipient.View
 	Status   string // status of the listed notifications; empty: any
 	Statuses []string
-	History  []mailbox.Record
+	History  []titled
+	Devices  []deviceLine
+	Wishes   []fact // what the recipient chose; nil: nothing
+	Sent     *channelTest
 	Older    string // path of older notifications; empty: there are none
 	More     bool   // more sessions, endpoints or registrations exist than are shown
 }
 
-func (a *admin) showRecipient(v *visit) error {
+func (a *admin) showRecipient(v *visit) error { return a.recipientPage(v, nil) }
+
+// recipientPage shows a recipient, with the result of a test message.
+func (a *admin) recipientPage(v *visit, sent *channelTest) error {
 	name, err := nameInPath(v.r)
 	if err != nil {
 		return err
 	}
 	ctx, app, q := v.r.Context(), v.person.App, v.r.URL.Query()
-	p := profile{Status: text(q, "status"), Statuses: notification.StatusNames()}
+	p := profile{Sent: sent, Status: text(q, "status"), Statuses: notification.StatusNames()}
 	if p.View, err = a.Recipients.Get(ctx, app, name); err != nil {
-		return missing(err, "Nobody of this name is known. A recipient is known from the first notification, connection or endpoint on.")
+		return missing(err, noSuchRecipient)
 	}
 	status, _ := notification.ParseStatus(p.Status) // what is none lists all
 	if status == 0 {
 		p.Status = ""
 	}
 	next, until := position(q.Get("cursor")), a.now().Add(lookFor)
-	for more := true; more && len(p.History) < historyAPage; more = next > 0 && a.now().Before(until) {
+	var records []mailbox.Record
+	for more := true; more && len(records) < historyAPage; more = next > 0 && a.now().Before(until) {
 		var found []mailbox.Record
-		if found, next, err = a.Mailbox.History(ctx, app, name, status, historyAPage-len(p.History), next); err != nil {
+		if found, next, err = a.Mailbox.History(ctx, app, name, status, historyAPage-len(records), next); err != nil {
 			return err
 		}
-		p.History = append(p.History, found...)
+		records = append(records, found...)
 	}
+	if p.History, err = a.titles(ctx, app, records); err != nil {
+		return err
+	}
+	if p.Wishes, err = a.wishes(ctx, app, name); err != nil {
+		return err
+	}
+	p.Devices = devicesOf(p.View)
 	if next > 0 {
 		p.Older = "/ui/recipients/" + name + "?" + url.Values{"status": {p.Status}, "cursor": {strconv.FormatInt(next, 10)}}.Encode()
 	}

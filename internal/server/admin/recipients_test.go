@@ -22,11 +22,15 @@ import (
 // post is an app shop with one recipient, anna, who has one notification, ride-1; every text that can be hostile is.
 type post struct {
 	erased, disconnected, recalled string
+
+	content notification.Content // of every notification
+	steps   []notification.Step
+	ended   bool // no content is kept
 }
 
 func (p *post) view() *recipient.View {
 	return &recipient.View{
-		RecipientInfo: mailbox.RecipientInfo{Name: "anna", Pending: 1, LastSeen: time.Now()},
+		RecipientInfo: mailbox.RecipientInfo{Name: "anna", Pending: 1, LastSeen: time.Now(), Devices: []string{"old-phone", hostile}},
 		Sessions:      []session.Info{{Device: hostile, Gateway: "ws", Behind: true, Unacked: 3}},
 		Endpoints:     []audience.Endpoint{{Channel: push.WebPush, Status: audience.Disabled, DisabledReason: hostile}},
 	}
@@ -73,7 +77,17 @@ func (p *post) Copies(_ context.Context, app, id string, _ int) ([]mailbox.Recor
 	case id == "news":
 		return []mailbox.Record{p.record(), p.record()}, nil
 	}
-	return nil, nil
+	return nil, mailbox.ErrNotFound
+}
+
+func (p *post) Items(_ context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error) {
+	items := make([]*mailbox.Item, len(refs))
+	for i := range refs {
+		if !p.ended && refs[i].App == "shop" {
+			items[i] = &mailbox.Item{N: &notification.Notification{Content: p.content, Steps: p.steps}}
+		}
+	}
+	return items, nil
 }
 
 func (p *post) Recall(_ context.Context, app, id, to string) (int, error) {

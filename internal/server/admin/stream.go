@@ -113,6 +113,14 @@ func (a *admin) followOverview(v *visit) error {
 	}
 	defer done()
 	news, advised := a.Watch.News(), ""
+	var tick <-chan time.Time
+	var w *watcher
+	if about, ok := goalNamed(text(v.r.URL.Query(), "goal")); ok {
+		w = &watcher{a: a, about: about}
+		t := time.NewTicker(lookEvery)
+		defer t.Stop()
+		tick = t.C
+	}
 	h := a.Watch.Last(watch.Kept)
 	s.json("history", newPoints(&h))
 	for {
@@ -129,15 +137,8 @@ func (a *admin) followOverview(v *visit) error {
 			advised = drawn
 			s.add("advice", advised)
 		}
-		if !s.send() {
+		if !s.send() || !a.guideUntil(s, w, tick, news) {
 			return nil
-		}
-		select {
-		case <-v.r.Context().Done():
-			return nil
-		case <-a.Draining:
-			return nil
-		case <-news:
 		}
 		if !a.remains(v.r, v.person) {
 			s.add("gone", "signed out")

@@ -63,7 +63,7 @@ func (a *admin) testTargets(v *visit, c *campaign.View, to string) (ids []audien
 		}
 	}
 	if len(ids) == 0 {
-		return nil, clip(to, 80) + " has no active address on the campaign's channels. godwit endpoint list --recipient NAME shows what there is.", nil
+		return nil, clip(to, 80) + " has no active address on the campaign's channels. The recipient's page shows what there is.", nil
 	}
 	return ids, "", nil
 }

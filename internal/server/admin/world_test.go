@@ -95,10 +95,11 @@ func newWorldWith(t *testing.T, rules access.Config, change ...func(*admin.Confi
 				return err == nil
 			},
 		},
-		IntegrationParts: admin.IntegrationParts{Keys: registry},
+		IntegrationParts: admin.IntegrationParts{Settings: registry, Keys: registry},
 		Audit:            audit.New(apps, time.Now, log), Log: log, Version: "test",
 	}
 	new(outside).serve(&cfg)
+	cfg.Recipients = new(post)
 	for _, c := range change {
 		c(&cfg)
 	}

@@ -5,18 +5,42 @@
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const shown = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+const hover = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
 const calendar = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
+const ago = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
 const amounts = new Intl.NumberFormat();
 const two = (n) => String(n).padStart(2, "0");
+
+// A time of the last week is said as its distance, like 2 min ago; the exact time, in the reader's zone, shows on hover.
+const units = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
+const recent = 7 * 86400;
+
+function said(at) {
+  const passed = (Date.now() - at) / 1000;
+  if (passed < 0 || passed > recent) return shown.format(at);
+  const [unit, length] = units.find(([, n]) => passed >= n) ?? units.at(-1);
+  return ago.format(-Math.floor(passed / length), unit);
+}
 
 function localize(root) {
   for (const t of root.querySelectorAll("time[datetime]")) {
     if (t.title) continue;
-    t.title = t.textContent;
-    const format = "day" in t.dataset ? calendar : "seconds" in t.dataset ? exact : shown;
-    t.textContent = format.format(new Date(t.dateTime));
+    const at = new Date(t.dateTime);
+    if ("day" in t.dataset) {
+      t.title = t.textContent;
+      t.textContent = calendar.format(at);
+      continue;
+    }
+    t.title = hover.format(at);
+    if ("seconds" in t.dataset) {
+      t.textContent = exact.format(at);
+      continue;
+    }
+    t.dataset.ago = "";
+    t.textContent = said(at);
   }
   for (const n of root.querySelectorAll("data[value]")) n.textContent = amounts.format(n.value);
+  for (const b of root.querySelectorAll("button[data-copy]")) b.hidden = false;
   for (const field of root.querySelectorAll("input[data-utc]")) {
     if (!zone) continue;
     field.form.elements.timezone.value = zone;
@@ -29,6 +53,13 @@ function localize(root) {
     field.removeAttribute("data-utc");
   }
 }
+
+setInterval(() => {
+  for (const t of document.querySelectorAll("time[data-ago]")) {
+    const text = said(new Date(t.dateTime));
+    if (t.textContent !== text) t.textContent = text;
+  }
+}, 15_000);
 
 // htmx tells of the page itself and of each part that it puts in.
 document.addEventListener("htmx:load", (e) => localize(e.detail.elt.parentElement ?? document));
@@ -61,5 +92,23 @@ document.addEventListener("htmx:afterRequest", (e) => {
   for (const part of e.target.querySelectorAll?.("[data-sent]") ?? []) {
     part.hidden = part.tagName === "PROGRESS";
     if (!part.hidden) part.textContent = "";
+  }
+});
+
+// Copies a snippet. Without https browsers have no clipboard for scripts: then the text is selected, to be copied by hand.
+document.addEventListener("click", async (e) => {
+  const button = e.target.closest?.("button[data-copy]");
+  if (!button) return;
+  const from = document.getElementById(button.dataset.copy);
+  const label = (text) => {
+    button.textContent = text;
+    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+  };
+  try {
+    await navigator.clipboard.writeText(from.textContent);
+    label("Copied");
+  } catch {
+    getSelection().selectAllChildren(from);
+    label(document.execCommand("copy") ? "Copied" : "Selected");
   }
 });

@@ -237,9 +237,9 @@ func (w *Web) pages(known *recipient.Service, told *timeline.Service) (http.Hand
 		},
 		RecipientParts: admin.RecipientParts{
 			Recipients: known, Mailbox: c.Mailbox, Timelines: told, Presence: w.sessions(), Objects: c.Objects,
-			Publisher: c.Publisher, PublishLimit: w.Conns.Publish.Take,
+			Publisher: c.Publisher, PublishLimit: w.Conns.Publish.Take, Preferences: w.Stores.Preferences,
 		},
-		IntegrationParts: admin.IntegrationParts{Keys: w.Access, Channels: s.Channels, Hooks: w.Hooks, Sinks: w.Sinks, Sources: w.Sources},
+		IntegrationParts: admin.IntegrationParts{Settings: w.Access, Keys: w.Access, Channels: s.Channels, Hooks: w.Hooks, Sinks: w.Sinks, Sources: w.Sources},
 		Pages:            w.Modules.Pages(), Audit: w.Audit, Watch: w.Watched(), Draining: w.Draining, Log: w.Log, Version: w.Version,
 	})
 	var taken *admin.TakenError
