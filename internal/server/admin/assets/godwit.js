@@ -11,12 +11,16 @@ const ago = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "sh
 const amounts = new Intl.NumberFormat();
 const two = (n) => String(n).padStart(2, "0");
 
+// A time that is a little ahead was stored by a server whose clock is; it is now.
+const skew = 10;
+
 // A time of the last week is said as its distance, like 2 min ago; the exact time, in the reader's zone, shows on hover.
 const units = [["day", 86400], ["hour", 3600], ["minute", 60], ["second", 1]];
 const recent = 7 * 86400;
 
 function said(at) {
-  const passed = (Date.now() - at) / 1000;
+  let passed = (Date.now() - at) / 1000;
+  if (passed < 0 && passed > -skew) passed = 0;
   if (passed < 0 || passed > recent) return shown.format(at);
   const [unit, length] = units.find(([, n]) => passed >= n) ?? units.at(-1);
   return ago.format(-Math.floor(passed / length), unit);
