@@ -43,7 +43,7 @@ func (w *watchers) follow(c *conn, filter string) bool {
 	if w.stop == nil {
 		ctx, stop := context.WithCancel(w.g.ctx)
 		w.stop = stop
-		w.g.running.Go(func() { w.run(ctx) })
+		w.g.start(func() { w.run(ctx) })
 	}
 	w.mu.Unlock()
 	c.figures([]string{filter}, w.g.figures(c.sess.App()))

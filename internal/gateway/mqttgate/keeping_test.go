@@ -190,7 +190,7 @@ func (h *heldTopics) Publish(ctx context.Context, app string, m *pubsub.Message)
 	return h.topics.Publish(ctx, app, m)
 }
 
-// TestPublishUnderWayAtACleanStartIsForTheFormerSession: it is stored after what waited for that session was erased.
+// TestPublishUnderWayAtACleanStartIsForTheFormerSession: it is stored after that session's messages were erased.
 func TestPublishUnderWayAtACleanStartIsForTheFormerSession(t *testing.T) {
 	held := &heldTopics{reached: make(chan struct{}), release: make(chan struct{})}
 	s := keeping(t, func(c *mqttgate.Config) { held.topics, c.Topics = c.Topics, held })

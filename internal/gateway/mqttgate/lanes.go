@@ -104,13 +104,22 @@ func (g *Gateway) laneOf(app string) *lane {
 	return l
 }
 
+// start runs f in a goroutine that Close waits for. False: the gateway is closed.
+func (g *Gateway) start(f func()) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !g.over {
+		g.running.Go(f)
+	}
+	return !g.over
+}
+
 func (l *lane) add(j job) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.jobs = append(l.jobs, j)
 	if !l.running {
-		l.running = true
-		l.g.running.Go(l.run)
+		l.running = l.g.start(l.run)
 	}
 }
 

@@ -101,6 +101,7 @@ type Gateway struct {
 
 	mu      sync.Mutex
 	lanes   map[string]*lane // by app
+	over    bool             // nothing starts any more
 	running sync.WaitGroup
 	ctx     context.Context //nolint:containedctx // ends requests and the sweeper, which belong to the gateway
 	stop    context.CancelFunc
@@ -148,6 +149,9 @@ func certified(c *reactor.Conn) bool { return access.CertURI(c.TLS()) != "" }
 func (g *Gateway) Close() error {
 	g.stop()
 	g.kept.close()
+	g.mu.Lock()
+	g.over = true
+	g.mu.Unlock()
 	g.running.Wait()
 	return nil
 }

@@ -83,7 +83,7 @@ func both(a, b func(error)) func(error) {
 	}
 }
 
-// take removes a batch: all that waits, but of a device that is forgotten no new filters. What they match must not be erased with what waited before.
+// take removes a batch: all changes, but of a forgotten device no new filters. The messages of these must not be erased with those of the old ones.
 func (w *changes) take() (batch changes) {
 	all := *w
 	*w = changes{}
@@ -198,17 +198,17 @@ func (s *Store) endWaiting() {
 	s.waiting.each(s.end)
 }
 
-// add queues a change. s.mu is held.
+// add queues a change. A store that is being closed carries out what came before alone. s.mu is held.
 func (s *Store) add(c change) {
 	s.waiting.add(c)
-	if !s.running {
+	if !s.running && !s.ended() {
 		s.running = true
 		s.workers.Go(s.work)
 	}
 }
 
-// work carries out what waits. What ends filters and cannot be stored is tried again until the store closes: else a device would be sent what it does
-// not want any more, or a mailbox that nobody reads would be filled.
+// work carries out the changes that wait. The end of a filter that cannot be stored is tried again until the store closes: else a device would get
+// messages that it has ended, or a mailbox without a reader would fill.
 func (s *Store) work() {
 	wait := time.Duration(0)
 	for {

@@ -12,7 +12,7 @@ import (
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 )
 
-// TestEndsOfFiltersAreNeverRefused: while the disk is slow, new filters beyond a number are refused. What ends filters waits however much there is.
+// TestEndsOfFiltersAreNeverRefused: while the disk is slow, new filters beyond a number are refused, and ends of filters wait in any number.
 func TestEndsOfFiltersAreNeverRefused(t *testing.T) {
 	n := start(t, store.Config{})
 	dropped, forgotten, extended := device("dropped"), device("forgotten"), device("extended")

@@ -109,7 +109,11 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 
 // Close carries out what waits, and ends the store.
 func (s *Store) Close() error {
-	s.close.Do(func() { close(s.closing) })
+	s.close.Do(func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		close(s.closing) // no worker starts any more
+	})
 	s.workers.Wait()
 	s.stop()
 	return nil
@@ -207,7 +211,7 @@ func (s *Store) Refresh(done func()) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.asking = append(s.asking, done); !s.refreshing {
+	if s.asking = append(s.asking, done); !s.refreshing && !s.ended() {
 		s.refreshing = true
 		s.workers.Go(s.refresh)
 	}
@@ -247,8 +251,8 @@ func (s *Store) Match(app, name string, here func(mailbox string) bool) (boxes [
 	return choose(found, shared, here), rev
 }
 
-// Ended returns the revision with which the device's last session ended; 0: none has lately. What was matched before, and is stored after what waited
-// for that session was erased, is not for the present one.
+// Ended returns the revision with which the device's last session ended; 0: none has lately. A message that was matched before that can be stored
+// after the session's messages were erased; it is not for the present session.
 func (s *Store) Ended(d Device) (rev int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
