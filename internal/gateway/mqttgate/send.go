@@ -59,7 +59,7 @@ func (c *conn) notify(n note) bool {
 	if flags&inboxOnce != 0 {
 		return !c.fits(&h, len(start)+len(n.members)) || c.publishTwo(&h, start, n.members)
 	}
-	h.QoS = 1
+	h.QoS, h.Dup = 1, n.attempt > 1
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if flags&limited != 0 && uint64(h.Size(c.version(), len(start)+len(n.members))) > uint64(c.more.packet) {
