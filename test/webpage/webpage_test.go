@@ -169,7 +169,7 @@ func TestACampaignFromSignInToRecall(t *testing.T) {
 	p.reads("#reach", "30 can be reached")
 	p.reads("#preview", "Low tide at noon")
 	p.clicks("#start")
-	if got, want := <-p.asked, "Send it to 30 addresses over telegram?"; got != want {
+	if got, want := <-p.asked, "Send it to 30 addresses over Telegram?"; got != want {
 		p.Errorf("asked before the send: %q, want %q", got, want)
 	}
 

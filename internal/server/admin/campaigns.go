@@ -124,7 +124,7 @@ func channelNames(c *campaign.View) string {
 	}
 	names := make([]string, len(chs))
 	for i, ch := range chs {
-		names[i] = string(ch)
+		names[i] = channelWord(ch)
 	}
 	if len(names) == 0 {
 		return "all that are set up"

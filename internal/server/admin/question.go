@@ -25,7 +25,7 @@ func question(s *campaign.Spec, n reached) string {
 	if channels := s.Audience.Channels; len(channels) > 0 {
 		names := make([]string, len(channels))
 		for i, ch := range channels {
-			names[i] = string(ch)
+			names[i] = channelWord(ch)
 		}
 		q.WriteString(" over " + strings.Join(names, ", "))
 	}

@@ -18,8 +18,8 @@ func TestTheQuestionBeforeASendSaysWhomItReachesAndForHowLong(t *testing.T) {
 	}{
 		{campaign.Spec{}, reached{}, "It reaches nobody now. Start it all the same?"},
 		{campaign.Spec{}, reached{Count: 1}, "Send it to 1 address?"},
-		{campaign.Spec{Audience: over}, reached{Count: 1204}, "Send it to 1,204 addresses over telegram, webpush?"},
-		{campaign.Spec{Audience: over, Rate: 30}, reached{Count: 1204}, "Send it to 1,204 addresses over telegram, webpush, about 40 s at 30 a second?"},
+		{campaign.Spec{Audience: over}, reached{Count: 1204}, "Send it to 1,204 addresses over Telegram, Browsers?"},
+		{campaign.Spec{Audience: over, Rate: 30}, reached{Count: 1204}, "Send it to 1,204 addresses over Telegram, Browsers, about 40 s at 30 a second?"},
 		{campaign.Spec{Rate: 0.5}, reached{Count: 1_000_000}, "Send it to 1,000,000 addresses, about 23 days at 0.5 a second?"},
 		{campaign.Spec{Rate: 100}, reached{Count: 100_000}, "Send it to 100,000 addresses, about 16 minutes at 100 a second?"},
 		{campaign.Spec{Rate: 100}, reached{Count: 5}, "Send it to 5 addresses, about 50 ms at 100 a second?"},

@@ -179,7 +179,7 @@ func (a *admin) eraseRecipient(v *visit) error {
 func channelsOf(endpoints []audience.Endpoint) string {
 	var names []string
 	for i := range endpoints {
-		if name := string(endpoints[i].Channel); endpoints[i].Status == audience.Active && !slices.Contains(names, name) {
+		if name := channelWord(endpoints[i].Channel); endpoints[i].Status == audience.Active && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
