@@ -90,7 +90,7 @@ gateway: {enabled: true, parentRefs: [{name: web, namespace: gateways, sectionNa
 		t.Errorf("the route is for %+v", p)
 	}
 	rule := r.http.Spec.Rules[0]
-	if rule.Timeouts == nil || *rule.Timeouts.Request != "0s" {
+	if rule.Timeouts == nil || rule.Timeouts.Request == nil || *rule.Timeouts.Request != "0s" {
 		t.Errorf("a WebSocket ends after %v", rule.Timeouts)
 	}
 	to := map[string]struct {
