@@ -253,6 +253,7 @@ func (c *conn) disconnected(p wire.Packet, in *input) error {
 	if d.Reason != wire.WithWill {
 		c.set(parted)
 	}
+	c.sess.Closed() // before the client can see the end of its connection: no member of its queue loses a message to it afterwards
 	return io.EOF
 }
 
