@@ -2,6 +2,7 @@ package mqttgate_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strconv"
 	"sync/atomic"
@@ -17,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/gateway/mqttgate/filterdb"
 	"godwit.dev/godwit/internal/gateway/mqttgate/wire"
 	"godwit.dev/godwit/internal/messaging/pubsub"
+	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -281,5 +283,21 @@ func until(t *testing.T, what string, so func() bool) {
 		if time.Now().After(late) {
 			t.Fatalf("it does not come about that %s", what)
 		}
+	}
+}
+
+// TestMailboxOfADeviceIsThereOnceSomethingWaits: a device that follows topics makes no recipient, of which an erasure would leave the name.
+func TestMailboxOfADeviceIsThereOnceSomethingWaits(t *testing.T) {
+	s := keeping(t)
+	hello, props := lasting(wire.V5, "unit", "phone")
+	p := connect(t, s.Server, hello, props...)
+	p.subscribed(1, "kept/#")
+	box := filterdb.Device{App: gatetest.App, Recipient: "unit", Name: "phone"}.Mailbox()
+	if info, err := s.Mailbox.Recipient(t.Context(), gatetest.App, box); !errors.Is(err, mailbox.ErrNotFound) {
+		t.Errorf("the mailbox is there: %+v, %v", info, err)
+	}
+	p.parts(s)
+	if info, err := s.Mailbox.Recipient(t.Context(), gatetest.App, box); !errors.Is(err, mailbox.ErrNotFound) {
+		t.Errorf("the mailbox is there once the device has left: %+v, %v", info, err)
 	}
 }

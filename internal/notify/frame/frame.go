@@ -71,6 +71,8 @@ type Hello struct {
 	Quiet bool
 	// Fleeting is set only by gateways: registrations for objects end with the session although it has a device.
 	Fleeting bool
+	// Unseen is set only by gateways: the session is no sign of life of its recipient, whose mailbox is one of a device.
+	Unseen bool
 }
 
 // Error describes a frame that cannot be accepted. It does not end the connection: the answer is an error frame.

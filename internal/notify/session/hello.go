@@ -184,7 +184,7 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	if replaced != nil {
 		replaced.Goodbye(frame.Goodbye{Reason: frame.Replaced})
 	}
-	if !s.peek {
+	if !s.peek && !hello.Unseen {
 		h.cfg.Store.Seen([]mailbox.Seen{{App: s.app, Recipient: s.recipient, Device: s.device, At: h.cfg.Now()}})
 	}
 	if len(hello.Held) > 0 {

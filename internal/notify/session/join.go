@@ -16,6 +16,6 @@ func (h *Hub) Second(t Transport) *Session {
 // capabilities.
 func (s *Session) Join(c access.Client, hello *frame.Hello) {
 	plain := *hello
-	plain.Fleeting, plain.Held = true, nil // nothing of it is stored
+	plain.Fleeting, plain.Unseen, plain.Held = true, true, nil // nothing of it is stored
 	s.admit(c, &plain)
 }

@@ -58,6 +58,7 @@ const (
 	once     ways = 1 << iota // it cannot acknowledge: notifications written to it stay in the mailbox, and are not written again
 	quiet                     // a notification comes again only after a nack or on the next connection
 	fleeting                  // registrations end with the session although it has a device
+	unseen                    // it is not noted when its recipient was seen
 )
 
 func (w ways) is(one ways) bool { return w&one != 0 }
@@ -71,6 +72,9 @@ func waysOf(hello *frame.Hello) (w ways) {
 	}
 	if hello.Fleeting {
 		w |= fleeting
+	}
+	if hello.Unseen {
+		w |= unseen
 	}
 	return w
 }
@@ -245,7 +249,7 @@ func (s *Session) endLocked() {
 	}
 	s.win = nil
 	h.peers.Left(s.app, s.recipient, last)
-	if !s.peek {
+	if !s.peek && !s.ways.is(unseen) {
 		h.cfg.Store.Seen([]mailbox.Seen{{App: s.app, Recipient: s.recipient, Device: s.device, At: h.cfg.Now()}})
 	}
 }
