@@ -49,8 +49,8 @@ type server struct {
 // shown is the rendered site with its search.
 type shown struct {
 	site  *site
-	index *textindex.Index
-	found []found // by a text's place in the index
+	index func() (*textindex.Index, error) // made by the first call
+	found []found                          // by a text's place in the index
 }
 
 // found is where a text of the index is.
@@ -71,6 +71,7 @@ func (s *server) open() (*shown, error) {
 			return nil, err
 		}
 		s.shown = made
+		go func() { _, _ = made.index() }() // so that neither the first page nor the first search waits for both
 	}
 	return s.shown, nil
 }
@@ -82,10 +83,14 @@ func (s *server) close() error {
 	if s.shown == nil {
 		return nil
 	}
-	return s.shown.index.Close()
+	index, err := s.shown.index()
+	if err != nil {
+		return nil //nolint:nilerr // there is nothing to close
+	}
+	return index.Close()
 }
 
-// prepare renders the pages and indexes them.
+// prepare renders the pages.
 func prepare(files fs.FS, link linker, commands func() []module.Command) (*shown, error) {
 	besides := []list{problems()}
 	if commands != nil {
@@ -108,9 +113,7 @@ func prepare(files fs.FS, link linker, commands func() []module.Command) (*shown
 		texts = append(texts, textindex.Text{Heading: e.title, Body: e.text}) // after pages with the word in their title
 		v.found = append(v.found, found{e.title, e.kind, e.path(), ""})
 	}
-	if v.index, err = textindex.New(texts); err != nil {
-		return nil, err
-	}
+	v.index = sync.OnceValues(func() (*textindex.Index, error) { return textindex.New(texts) })
 	return v, nil
 }
 

@@ -117,7 +117,11 @@ func (v *shown) entry(e *entry) *view {
 }
 
 func (v *shown) search(ctx context.Context, asked string) (*view, error) {
-	matches, err := v.index.Search(ctx, asked, maxResults)
+	index, err := v.index()
+	if err != nil {
+		return nil, err
+	}
+	matches, err := index.Search(ctx, asked, maxResults)
 	if err != nil {
 		return nil, err
 	}
