@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/push"
@@ -64,7 +65,8 @@ type channelPage struct {
 	Made     []fact // generated secrets, shown only this once
 	Saved    bool
 	Tested   *channelTest
-	Settable bool // it has settings
+	Settable bool   // it has settings
+	Revision string // of the settings that the form shows
 }
 
 // channelTest is the result of a test.
@@ -86,7 +88,7 @@ func (a *admin) channelInPath(v *visit) (*channelPage, []channel.Field, error) {
 		return nil, nil, err
 	}
 	fields, err := a.Channels.Fields(ch)
-	return &channelPage{Info: info, Settable: len(fields) > 0}, fields, err
+	return &channelPage{Info: info, Settable: len(fields) > 0, Revision: setting.RevisionAt(info.UpdatedAt)}, fields, err
 }
 
 func (a *admin) showChannel(v *visit) error {
@@ -168,6 +170,9 @@ func (a *admin) setChannel(v *visit) error {
 		on := f.Get("then") == "on"
 		change.Enabled = &on
 	default:
+		if f.Has("revision") {
+			change.Must = setting.Exactly(f.Get("revision"))
+		}
 		for _, field := range fields {
 			value := strings.TrimSpace(f.Get(field.Name))
 			switch {
@@ -188,11 +193,15 @@ func (a *admin) setChannel(v *visit) error {
 		}
 		return a.channel(v, http.StatusUnprocessableEntity, p, fields, f, problems)
 	}
+	if _, changed := errors.AsType[*setting.ChangedError](err); changed {
+		p.Problem = "Somebody else has changed these settings since you opened this page. What you typed is still here: saving again replaces theirs."
+		return a.channel(v, http.StatusConflict, p, fields, f, nil)
+	}
 	if err != nil {
 		return err
 	}
 	a.Log.InfoContext(v.r.Context(), "channel set on the web page", "app", v.person.App, "channel", p.Channel, "by", v.person.Name())
-	p.Info, p.Saved = info, true
+	p.Info, p.Saved, p.Revision = info, true, setting.RevisionAt(info.UpdatedAt)
 	for _, name := range slices.Sorted(maps.Keys(made)) {
 		p.Made = append(p.Made, fact{Name: fieldWord(name), Value: made[name]})
 	}

@@ -168,8 +168,14 @@ func (b *channelBox) Set(_ context.Context, app string, ch push.Channel, c chann
 	if strings.Contains(c.Values["targets"], "bad") {
 		return channel.Info{}, nil, notification.BadField("targets", "is no URL: %s", hostile)
 	}
-	b.set = append(b.set, c)
 	i, err := b.Get(app, ch)
+	if err == nil {
+		err = c.Must.Check("channel "+string(ch), setting.RevisionAt(i.UpdatedAt))
+	}
+	if err != nil {
+		return channel.Info{}, nil, err
+	}
+	b.set = append(b.set, c)
 	return i, channel.Values{"secrets": "whsec_made"}, err
 }
 
@@ -277,6 +283,26 @@ func TestAChannelsSecretsGoInAndNeverComeOut(t *testing.T) {
 	}
 	if status, _ := b.get("/ui/channels/none"); status != http.StatusNotFound {
 		t.Errorf("a channel that is none: %d", status)
+	}
+}
+
+func TestOfTwoWhoChangeAChannelTheLaterIsTold(t *testing.T) {
+	o, b := newOutside(t)
+	_, page := b.get("/ui/channels/webhook")
+	info, err := o.channels.Get("shop", "webhook")
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := setting.RevisionAt(info.UpdatedAt)
+	wants(t, page, `name="revision" value="`+now+`"`)
+	mine := url.Values{"then": {"save"}, "revision": {"older"}, "targets": {"https://mine.example"}}
+	status, page := b.post("/ui/channels/webhook", mine)
+	if wants(t, page, "Somebody else has changed", "https://mine.example", `value="`+now+`"`); status != http.StatusConflict || len(o.channels.set) != 0 {
+		t.Errorf("%d, and %d changes are made", status, len(o.channels.set))
+	}
+	mine.Set("revision", now)
+	if status, _ := b.post("/ui/channels/webhook", mine); status != http.StatusOK || len(o.channels.set) != 1 {
+		t.Errorf("again: %d, and %d changes are made", status, len(o.channels.set))
 	}
 }
 
