@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -158,6 +160,9 @@ func (s *Service) Get(ctx context.Context, app, kind string) (Info, error) {
 	}
 	return s.show(ctx, &one)
 }
+
+// Kinds lists the kinds of sinks that there are.
+func (s *Service) Kinds() []string { return slices.Sorted(maps.Keys(s.cfg.Kinds)) }
 
 // Fields returns the fields of a kind.
 func (s *Service) Fields(kind string) ([]setting.Field, error) {

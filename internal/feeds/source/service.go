@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/access/urlguard"
@@ -92,6 +94,9 @@ func (s *Service) KindOf(app, name, named string) string {
 	}
 	return name
 }
+
+// Kinds lists the kinds of sources that there are.
+func (s *Service) Kinds() []string { return slices.Sorted(maps.Keys(s.cfg.Kinds)) }
 
 // Fields returns the fields of a kind.
 func (s *Service) Fields(kind string) ([]setting.Field, error) {

@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/access/signin"
 	"godwit.dev/godwit/internal/access/signin/provider"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin/resource"
 	"godwit.dev/godwit/internal/server/module"
 	"godwit.dev/godwit/internal/server/watch"
 )
@@ -73,9 +74,9 @@ type IntegrationParts struct {
 	Settings AppSettings
 	Keys     Keys
 	Channels Channels
-	Hooks    Hooks
-	Sinks    Sinks
-	Sources  Sources
+	Hooks    resource.Hooks
+	Sinks    resource.Sinks
+	Sources  resource.Sources
 }
 
 // Config holds the parts that the pages need.

@@ -187,6 +187,9 @@ var appFields = []struct {
 	{name: "certificate_serve", label: "Subjects that a client certificate may serve", hint: "one a line", list: func(a *access.App, c *access.AppChange) ([]string, **[]string) {
 		return a.CertificateServe, &c.CertificateServe
 	}},
+	{name: "certificate_publish", label: "Topics that a client certificate may publish to", hint: "one a line", list: func(a *access.App, c *access.AppChange) ([]string, **[]string) {
+		return a.CertificatePublish, &c.CertificatePublish
+	}},
 	{name: "mqtt_keep", label: "Topics whose messages wait for clients of MQTT that are away", hint: "one a line, like jobs.>", list: func(a *access.App, c *access.AppChange) ([]string, **[]string) { return a.MQTTKeep, &c.MQTTKeep }},
 }
 

@@ -13,13 +13,15 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/notify/recipient"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin/resource"
 )
 
-// AppSettings reads and changes the settings of apps that the guides explain.
+// AppSettings reads and changes the settings of apps.
 type AppSettings interface {
 	App(name string) (access.App, error)
 	SetApp(ctx context.Context, name string, change access.AppChange) error
 	SetGuide(ctx context.Context, app, name string, state access.GuideState) error
+	resource.Named
 }
 
 // Names of the guides: what an app wants to reach.

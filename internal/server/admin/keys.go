@@ -36,7 +36,10 @@ type keyLine struct {
 }
 
 // madeKey is a new key with its secret, which is shown only once.
-type madeKey struct{ Name, ID, Roles, Secret string }
+type madeKey struct {
+	Name, ID, Roles, Secret string
+	Replaces                string // id of the key in whose place it was made; empty: none
+}
 
 // madeToken is a client's token.
 type madeToken struct {

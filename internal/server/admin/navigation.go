@@ -26,20 +26,25 @@ var navigation = []placeGroup{
 		{"campaigns", "/ui/campaigns", "Campaigns", signin.View},
 		{"send", "/ui/send", "One notification", signin.Send},
 		{"audience", "/ui/audience", "Audience", signin.View},
+		{"categories", "/ui/categories", "Categories", signin.View},
 	}},
 	{"Find", []place{{"recipients", "/ui/recipients", "Recipients", signin.View}}},
 	{"Live", []place{
 		{"objects", "/ui/objects", "Objects", signin.View},
+		{"batches", "/ui/batches", "Batching", signin.View},
 		{"topics", "/ui/topics", "Topics and workers", signin.View},
 		{"gateway", "/ui/gateway", "Gateway", signin.View},
+		{"services", "/ui/services", "Gateway services", signin.View},
 	}},
 	{"Connect", []place{
 		{"channels", "/ui/channels", "Channels", signin.View},
 		{"integrations", "/ui/integrations", "Hooks, sinks, sources", signin.View},
+		{"app", ownPath, "This app", signin.Admin},
 	}},
 	{"People", []place{
 		{"signed-in", "/ui/signed-in", "Signed in", signin.View},
 		{"keys", "/ui/keys", "Keys", signin.Admin},
+		{"sign-in-rules", "/ui/sign-in-rules", "Sign-in rules", signin.Admin},
 		{"audit", "/ui/audit", "Audit log", signin.Admin},
 	}},
 	{"Server", []place{

@@ -3,6 +3,7 @@ package admin
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 
 	"godwit.dev/godwit/internal/access/audit"
@@ -20,7 +21,7 @@ type route struct {
 // routes returns all pages and actions for signed-in people. A role here allows as much as the key that the same action needs over the API.
 // Pages show only what a role may do: {{if may "send"}}.
 func (a *admin) routes() map[string]route {
-	return map[string]route{
+	all := map[string]route{
 		"GET /ui/{$}":                           {signin.View, a.showOverview, ""},
 		"GET /ui/overview/events":               {signin.View, a.followOverview, ""},
 		"GET /ui/start/{goal}":                  {signin.View, a.showGuide, ""},
@@ -82,6 +83,7 @@ func (a *admin) routes() map[string]route {
 		"GET /ui/keys":                          {signin.Admin, a.listKeys, ""},
 		"POST /ui/keys":                         {signin.Admin, a.createKey, "key.create"},
 		"POST /ui/keys/token":                   {signin.Admin, a.mintToken, "token.make"},
+		"POST /ui/keys/{id}/replace":            {signin.Admin, a.replaceKey, "key.create"},
 		"POST /ui/keys/{id}/delete":             {signin.Admin, a.deleteKey, "key.delete"},
 		"GET /ui/audit":                         {signin.Admin, a.listAudit, ""},
 		"GET /ui/signed-in":                     {signin.View, a.listLogins, ""}, // people see their own logins, an admin all
@@ -96,6 +98,9 @@ func (a *admin) routes() map[string]route {
 		"POST /ui/audience/{id}/wake":           {signin.Send, a.wakeEndpoint, "endpoint.wake"},
 		"POST /ui/audience/{id}/delete":         {signin.Send, a.deleteEndpoint, "endpoint.delete"},
 	}
+	maps.Copy(all, a.resourceRoutes())
+	maps.Copy(all, a.ownRoutes())
+	return all
 }
 
 // allowed runs a page for people with its role, and refuses others. It records actions, done or refused, in the audit log.

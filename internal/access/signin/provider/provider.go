@@ -84,6 +84,16 @@ func (p *Provider) Host() string {
 	return u.Host
 }
 
+// RulesOf returns the rules that let people in to an app.
+func (p *Provider) RulesOf(app string) (rules []signin.Rule) {
+	for _, r := range p.cfg.Rules {
+		if r.App == app {
+			rules = append(rules, r)
+		}
+	}
+	return rules
+}
+
 // Rules returns the fingerprint of the current rules.
 func (p *Provider) Rules() string { return p.rules }
 
