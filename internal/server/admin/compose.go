@@ -20,6 +20,8 @@ type compose struct {
 	ID       string // id of the campaign that is changed; empty: a new one
 	Was      string // its name
 	Correct  bool   // the form corrects messages that were already sent
+	Alone    bool   // the form has a message without anything about its sending
+	At       string // path to which the form is posted; empty: a campaign's
 	Key      string // makes posting the form twice create one campaign
 	Channels []channelChoice
 	Mediums  []push.TelegramMedium // files that can be uploaded for Telegram; nil: none, as it is not set up or has the message already
@@ -38,7 +40,7 @@ type channelChoice struct {
 func newCompose(f *reading, was *campaign.View) *compose {
 	c := &compose{Form: &f.form, Key: f.text("key")}
 	if was != nil {
-		c.ID, c.Was, c.Correct = was.ID, named(was), f.correct
+		c.ID, c.Was, c.Correct, c.Alone = was.ID, named(was), f.correct, f.correct
 	}
 	return c
 }
@@ -46,6 +48,8 @@ func newCompose(f *reading, was *campaign.View) *compose {
 // saveAt returns the path to which the form is posted.
 func (c *compose) saveAt() string {
 	switch {
+	case c.At != "":
+		return c.At
 	case c.Correct:
 		return "/ui/campaigns/" + c.ID + "/correct"
 	case c.ID != "":
@@ -70,7 +74,15 @@ func (a *admin) composeCampaign(v *visit) error {
 			values.Add("channel", string(ch))
 		}
 	}
-	return a.form(v, http.StatusOK, &compose{Form: &form{Values: values}, Key: rand.Text()})
+	f := &form{Values: values}
+	if name := text(v.r.URL.Query(), "template"); name != "" {
+		t, err := a.templateOf(v, name)
+		if err != nil {
+			return err
+		}
+		f.fill(t)
+	}
+	return a.form(v, http.StatusOK, &compose{Form: f, Key: rand.Text()})
 }
 
 // composeFor begins a campaign for one endpoint or one recipient, if the URL names one, and reports whether it has written the answer.

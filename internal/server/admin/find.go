@@ -18,13 +18,14 @@ type finds struct {
 	Recipients []string
 	Note       string // a notification's id; empty: none has it
 	Campaigns  []lead
+	Templates  []lead
 	Docs       string
 	Looked     int // campaigns that were looked through, if there are more
 }
 
 // nothing reports whether nothing was found.
 func (f *finds) nothing() bool {
-	return f.Query != "" && len(f.Pages)+len(f.Recipients)+len(f.Campaigns) == 0 && f.Note == ""
+	return f.Query != "" && len(f.Pages)+len(f.Recipients)+len(f.Campaigns)+len(f.Templates) == 0 && f.Note == ""
 }
 
 // Limits of a search.
@@ -80,6 +81,9 @@ func (a *admin) finds(v *visit, query string) (*finds, error) {
 		if len(records) > 0 {
 			f.Note = query
 		}
+	}
+	if err := a.findTemplates(v, f); err != nil {
+		return nil, err
 	}
 	return f, a.findCampaigns(v, f)
 }

@@ -15,8 +15,10 @@ import (
 	"godwit.dev/godwit/internal/campaigns/template"
 )
 
-// Templates reads stored templates for the pages.
+// Templates reads and changes stored templates.
 type Templates interface {
+	Set(ctx context.Context, app, name string, c template.Content, m template.Match) (set template.Template, created bool, err error)
+	Delete(ctx context.Context, app, name string, m template.Match) error
 	Get(ctx context.Context, app, name string) (*template.Template, error)
 	List(ctx context.Context, app, after string, limit int) ([]template.Template, error)
 }
