@@ -99,7 +99,7 @@ func TestAnImportShowsHowMuchOfTheFileIsSent(t *testing.T) {
 	var none any
 	s.does("choose a file", chromedp.SetUploadFiles("#file", []string{file}, chromedp.ByQuery), chromedp.Evaluate(watch, &none))
 	s.clicks("#import button")
-	s.reads("#outcome", "2000 would be registered")
+	s.reads("#outcome", "2,000 would be registered")
 	var sent []string
 	var hidden bool
 	s.does("read what was shown", chromedp.Evaluate(`window.sent`, &sent), chromedp.Evaluate(`document.querySelector("progress[data-sent]").hidden`, &hidden))

@@ -171,7 +171,7 @@ func secure(next http.Handler) http.Handler {
 		_ = rc.SetWriteDeadline(time.Now().Add(2 * patience)) // the same
 		most := int64(maxForm)
 		switch r.URL.Path {
-		case importPath:
+		case importPath, importCheckPath:
 			most = maxImport
 		case mediumPath:
 			most = maxMedium

@@ -64,6 +64,7 @@ var functions = template.FuncMap{
 	"nothingFound": (*finds).nothing,
 	"isPlain":      sought.plain,
 	"orderURL":     func(s sought, by string) string { return s.ordered(sorting(by)) },
+	"reportURL":    (*lineReport).file,
 	"channel":      channelWord,
 	"field":        fieldWord,
 	"called":       func(e audience.Endpoint) string { return nameOf(&e) },

@@ -19,13 +19,14 @@ import (
 )
 
 const (
-	importPath = "/ui/audience/import"
+	importPath      = "/ui/audience/import"
+	importCheckPath = importPath + "/check" // reads the file and registers nothing
 	// maxImport limits a file of endpoints, in bytes: some 300,000 lines. The command line accepts files of any size.
 	maxImport = 64 << 20
 	// importChunk is the number of endpoints registered at once.
 	importChunk = 500
-	// mostBadLines limits the bad lines that the page names; it counts the others.
-	mostBadLines = 50
+	// mostBadLines limits the bad lines that the page names; the report has more.
+	mostBadLines = 20
 	maxOption    = 256 // limits each of the form's other fields, in bytes
 )
 
@@ -44,23 +45,33 @@ type tableImport struct {
 	Problem string // nothing was read
 	Found   string // how the file is read; empty: no file was read
 	Columns []shownColumn
-	Lines   []string // problems of single lines
+	First   []shownRow // as they are stored
+	Lines   []string   // problems of single lines
+	Report  *lineReport
 
-	Accepted, Refused, Skipped, Warned int
+	Accepted, Created, Refused, Skipped, Warned int
+	Undo                                        *importUndo // nil: nothing can be undone
+	Undone                                      *importUndo // nil: nothing is being undone
 
-	app string
-	do  func(list []audience.Endpoint, lines []int) error // registers a chunk, or only checks it in a trial
+	app     string
+	started time.Time
+	do      func(list []audience.Endpoint, lines []int) error // registers a chunk, or only checks it in a trial
 }
 
 func (a *admin) showImport(v *visit) error {
-	return a.show(v, "import", "Import", "audience", &tableImport{Channels: push.Channels(), Dry: true})
+	return a.show(v, "import", "Import", "audience", &tableImport{Channels: push.Channels(), Tag: "import-" + a.now().UTC().Format("2006-01-02-1504")})
 }
 
+// checkTable reads a file and shows how it would be imported.
+func (a *admin) checkTable(v *visit) error { return a.readTable(v, true) }
+
 // importTable reads a file while it arrives, after the form's fields. Registered endpoints stay registered when a later line fails.
-func (a *admin) importTable(v *visit) error {
+func (a *admin) importTable(v *visit) error { return a.readTable(v, false) }
+
+func (a *admin) readTable(v *visit, dry bool) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(v.r.Context()), longest, fmt.Errorf("the file was not read in %s", longest))
 	defer cancel()
-	t := &tableImport{Channels: push.Channels(), app: v.person.App}
+	t := &tableImport{Channels: push.Channels(), app: v.person.App, Dry: dry, Report: new(lineReport), started: a.now()}
 	t.do = func(list []audience.Endpoint, lines []int) error { return a.registerChunk(ctx, v, t, list, lines) }
 	rc := http.NewResponseController(v.w)
 	err := t.read(v.r, func() { _ = rc.SetReadDeadline(time.Now().Add(partTime)) }) // fails only for a test's writer, which has no deadlines
@@ -77,6 +88,7 @@ func (a *admin) importTable(v *visit) error {
 	}
 	v.again = t.Dry || t.Found == ""
 	if !v.again {
+		t.undoable(a.now())
 		a.Log.InfoContext(ctx, "endpoints imported on the web page", "app", t.app, "accepted", t.Accepted, "refused", t.Refused, "by", v.person.Name())
 	}
 	if v.r.Header.Get("HX-Request") != "" {
@@ -211,12 +223,14 @@ func (t *tableImport) endpoint(row *audience.Row) (e audience.Endpoint, err erro
 
 func (t *tableImport) refuse(line int, err error) {
 	t.Refused++
+	t.Report.add(line, "refused: "+err.Error())
 	t.say(fmt.Sprintf("Line %d is refused: %v", line, err))
 }
 
 func (t *tableImport) warn(line int, warnings []string) {
 	for _, w := range warnings {
 		t.Warned++
+		t.Report.add(line, w)
 		t.say(fmt.Sprintf("Line %d: %s", line, w))
 	}
 }
@@ -238,6 +252,9 @@ func (a *admin) registerChunk(ctx context.Context, v *visit, t *tableImport, lis
 			continue
 		}
 		t.warn(lines[i], r.Dropped)
+		if len(t.First) < firstRows {
+			t.First = append(t.First, newShownRow(lines[i], &r.Endpoint))
+		}
 		regs, at = append(regs, r), append(at, lines[i])
 	}
 	if t.Dry {
@@ -256,6 +273,9 @@ func (a *admin) registerChunk(ctx context.Context, v *visit, t *tableImport, lis
 			t.refuse(at[i], done[i].Err)
 		} else {
 			t.Accepted++
+			if done[i].Created {
+				t.Created++
+			}
 		}
 	}
 	return nil

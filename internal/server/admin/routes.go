@@ -99,6 +99,8 @@ func (a *admin) routes() map[string]route {
 		"POST /ui/signed-in/end-others":         {signin.View, a.endOtherLogins, "sign-in.end"},
 		"GET /ui/audience/import":               {signin.Send, a.showImport, ""},
 		"POST /ui/audience/import":              {signin.Send, a.importTable, "audience.import"},
+		"POST /ui/audience/import/check":        {signin.Send, a.checkTable, ""},
+		"POST /ui/audience/import/undo":         {signin.Send, a.undoImport, "audience.undo"},
 		"GET /ui/audience/export":               {signin.View, a.exportAudience, ""},
 		"GET /ui/audience/export/addresses":     {signin.Admin, a.exportAddresses, "audience.export"},
 		"GET /ui/audience/{id}":                 {signin.View, a.showEndpoint, ""},

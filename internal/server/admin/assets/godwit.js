@@ -82,7 +82,7 @@ document.addEventListener("htmx:confirm", (e) => {
 // event; an answer is shorter than its file.
 const megabytes = new Intl.NumberFormat(undefined, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 document.addEventListener("htmx:xhr:progress", (e) => {
-  const form = e.target.closest("form");
+  const form = e.target.form ?? e.target.closest("form");
   const file = form?.querySelector("input[type=file]")?.files[0];
   const { loaded, total } = e.detail;
   if (!file || total < file.size) return;
@@ -93,7 +93,7 @@ document.addEventListener("htmx:xhr:progress", (e) => {
   text.textContent = `${megabytes.format(loaded / 1e6)} of ${megabytes.format(total / 1e6)} MB sent`;
 });
 document.addEventListener("htmx:afterRequest", (e) => {
-  for (const part of e.target.querySelectorAll?.("[data-sent]") ?? []) {
+  for (const part of (e.target.form ?? e.target).querySelectorAll?.("[data-sent]") ?? []) {
     part.hidden = part.tagName === "PROGRESS";
     if (!part.hidden) part.textContent = "";
   }

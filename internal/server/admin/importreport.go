@@ -1,0 +1,68 @@
+package admin
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/csv"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
+
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/sending/push"
+)
+
+const (
+	firstRows    = 5
+	mostProblem  = 200      // characters of a line's problem
+	mostReported = 40 << 10 // bytes of a report: it lies within the page
+)
+
+// lineReport is a file with the problems of single lines. It is in the page itself, so that no server has to keep it.
+type lineReport struct {
+	Lines int // that it has
+	Left  int // lines with a problem for which it has no room
+	rows  bytes.Buffer
+}
+
+// add writes a line. A text that a spreadsheet would take for a formula gets a mark before it.
+func (r *lineReport) add(line int, problem string) {
+	problem = clip(problem, mostProblem)
+	if strings.ContainsAny(problem[:min(1, len(problem))], "=+-@") {
+		problem = "'" + problem
+	}
+	if r.rows.Len() > mostReported {
+		r.Left++
+		return
+	}
+	w := csv.NewWriter(&r.rows)
+	_ = w.Write([]string{strconv.Itoa(line), problem}) // into memory
+	w.Flush()
+	r.Lines++
+}
+
+// file returns the report as the address of a link.
+func (r *lineReport) file() template.URL {
+	text := append([]byte("line,problem\n"), r.rows.Bytes()...)
+	return template.URL("data:text/csv;charset=utf-8;base64," + base64.StdEncoding.EncodeToString(text))
+}
+
+// shownRow is a line of a file as it is stored.
+type shownRow struct {
+	Line             int
+	Recipient, Leads string
+	Channel          push.Channel
+	Tags, Attributes []string
+}
+
+func newShownRow(line int, e *audience.Endpoint) shownRow {
+	r := shownRow{Line: line, Recipient: clip(e.Recipient, 60), Leads: clip(leadsTo(e), 60), Channel: e.Channel, Tags: few(e.Tags)}
+	for _, name := range slices.Sorted(maps.Keys(e.Attributes)) {
+		r.Attributes = append(r.Attributes, clip(name+" = "+e.Attributes[name].String(), 60))
+	}
+	r.Attributes = few(r.Attributes)
+	return r
+}
