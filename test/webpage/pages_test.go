@@ -167,7 +167,7 @@ func (p *person) sights(sent, draft string) []sight {
 	}
 	template := func() {
 		p.does("choose a template", chromedp.SetValue("#template", "closed", chromedp.ByQuery))
-		p.presses(`button[value="template"]`, "#variable-place")
+		p.presses(`button[value="template"]`, "#variable-name:focus") // typing before the page has set the focus would go to another field
 		p.types("#variable-place", "north pier")
 		p.reads("#preview", "The north pier is closed")
 	}

@@ -20,6 +20,9 @@ type Options struct {
 	Separator string
 }
 
+// AskError reports a file whose encoding cannot be detected: a person has to say it.
+type AskError = textfile.AskError
+
 // Reader reads the endpoints of a file.
 type Reader struct {
 	rows interface {

@@ -14,7 +14,6 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/tables"
-	"godwit.dev/godwit/internal/campaigns/textfile"
 	"godwit.dev/godwit/internal/sending/push"
 )
 
@@ -158,7 +157,7 @@ func (t *tableImport) readFile(p *multipart.Part, more func()) error {
 		o.Format = "ndjson"
 	}
 	src, err := tables.Open(patient{p, more}, o)
-	var ask *textfile.AskError
+	var ask *tables.AskError
 	switch {
 	case errors.As(err, &ask):
 		return badFile("The file is not UTF-8, and which encoding it has cannot be known: say it above. Files of Excel for Windows in Western Europe are in windows-1252.")
