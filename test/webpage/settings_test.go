@@ -152,6 +152,27 @@ func TestALostKeyIsReplacedByTheKeyboardOnAPhone(t *testing.T) {
 	}
 }
 
+// isToldOfAnother saves a form, on a phone, of settings that somebody else has changed meanwhile.
+func (s *stage) isToldOfAnother() {
+	s.Helper()
+	s.holdsAPhone()
+	s.opens("/ui/categories/promo")
+	s.sees("#settings")
+	s.call(http.MethodPut, "/v1/categories/promo", map[string]any{"campaign_limit": "3/d"})
+	s.rewrites("#escalate_limit", "5/h")
+	s.clicks("#settings button")
+	s.reads(".notice[role=alert]", "Somebody else has changed these settings")
+	var inView bool
+	var kept string
+	s.does("see the notice without scrolling", chromedp.Poll(`(() => { const r = document.querySelector(".notice").getBoundingClientRect(); return r.top >= 0 && r.bottom <= innerHeight; })()`, &inView), chromedp.Value("#escalate_limit", &kept, chromedp.ByQuery))
+	if kept != "5/h" {
+		s.Errorf("what was typed is now %q", kept)
+	}
+	s.clicks("#settings button")
+	s.reads("main", "Saved.")
+	s.does("put the phone away", emulation.ClearDeviceMetricsOverride())
+}
+
 func TestEverySettingOfAnAppHasAFormInABrowser(t *testing.T) {
 	blackbox.Long(t)
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls"))
@@ -163,6 +184,7 @@ func TestEverySettingOfAnAppHasAFormInABrowser(t *testing.T) {
 	s.types("#campaign_limit", "1/8h")
 	s.clicks("#settings button")
 	s.reads("main", "Saved.")
+	s.isToldOfAnother()
 	s.opens("/ui/new/services")
 	s.types("#name", "shop")
 	s.types("#split", "shop 95\nshop@2 5")

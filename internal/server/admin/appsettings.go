@@ -96,17 +96,21 @@ func (a *admin) setOwn(v *visit) error {
 		return err
 	}
 	v.made = app.Name
+	stale := resourceForm{status: http.StatusConflict, typed: v.r.PostForm, whole: changedMeanwhile}
+	tag := v.r.PostForm.Get("revision")
+	if tag != app.Tag() {
+		return a.own(v, stale)
+	}
 	inputs := ownInputs()
 	values, problems := resource.Read(inputs, v.r.PostForm)
 	change := ownChange(&app, values, problems)
 	if len(problems) > 0 {
 		return a.own(v, resourceForm{status: http.StatusUnprocessableEntity, typed: v.r.PostForm, problems: sentences(problems)})
 	}
-	tag := v.r.PostForm.Get("revision")
-	change.Tag = &tag
+	change.Tag = &tag // somebody may be quicker still
 	err = a.Settings.SetApp(v.r.Context(), app.Name, change)
 	if _, changed := errors.AsType[*access.TagError](err); changed {
-		return a.own(v, resourceForm{status: http.StatusConflict, typed: v.r.PostForm, whole: changedMeanwhile})
+		return a.own(v, stale)
 	}
 	if field, bad := errors.AsType[*notification.FieldError](err); bad {
 		named := *field

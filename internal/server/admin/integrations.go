@@ -99,8 +99,14 @@ func (a *admin) actOnHook(v *visit) error {
 	if err != nil {
 		return err
 	}
-	if v.r.PathValue("action") == "test" {
+	switch v.r.PathValue("action") {
+	case "test":
 		return a.testHook(v, name)
+	case "replay":
+		if err := parseForm(v.r); err != nil {
+			return err
+		}
+		return a.switchedTo(v, true, a.place(v).Again(v.r.Context(), name, text(v.r.PostForm, "since")))
 	}
 	return a.turn(v, "hooks")
 }
@@ -125,8 +131,11 @@ func (a *admin) testHook(v *visit, name string) error {
 func (a *admin) actOnSink(v *visit) error { return a.turn(v, "sinks") }
 
 func (a *admin) actOnSource(v *visit) error {
-	if v.r.PathValue("action") == "preview" {
-		return a.previewSource(v, v.r.PathValue("name"))
+	switch name := v.r.PathValue("name"); v.r.PathValue("action") {
+	case "preview":
+		return a.previewSource(v, name)
+	case "resync":
+		return a.switchedTo(v, true, a.place(v).Resync(v.r.Context(), name))
 	}
 	return a.turn(v, "sources")
 }

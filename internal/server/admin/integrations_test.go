@@ -39,6 +39,7 @@ func (o *outside) serve(c *admin.Config) {
 type hookBox struct {
 	set    []hook.Change
 	tested int
+	again  []uint64 // ids after which events were posted again
 }
 
 func (b *hookBox) info() hook.Info {

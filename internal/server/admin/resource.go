@@ -89,6 +89,7 @@ type resourcePage struct {
 	Lines              []settingLine
 	Revision           string
 	Call               string
+	Secret             bool // a field is one
 	Docs               string
 }
 
@@ -153,7 +154,7 @@ func (p *resourcePage) fill(r *resource.Kind, inputs []resource.Input, s *resour
 	for i := range inputs {
 		l := newSetting(&inputs[i], r.Name, s, f.typed, f.problems[inputs[i].Name])
 		l.Focus = l.Problem != "" && !focus
-		focus = focus || l.Focus
+		focus, p.Secret = focus || l.Focus, p.Secret || inputs[i].Secret
 		p.Lines = append(p.Lines, l)
 	}
 	more := ""
@@ -282,6 +283,9 @@ func (a *admin) resource(v *visit, r *resource.Kind, name string, f resourceForm
 	p := &resourcePage{Back: lead{Path: r.Back, Label: r.List}, Title: s.Name, One: r.One, Action: pathOf(r, s.Name), Delete: pathOf(r, s.Name) + "/delete", Save: "Save", State: s.State, Docs: r.Docs}
 	if r.Kinds != nil {
 		p.Kind, p.About = s.Kind, kindWord(s.Kind)
+	}
+	if r.KindIsName {
+		p.Title = p.About
 	}
 	p.fill(r, inputs, &s, f)
 	return a.showForm(v, p, r, f.status)

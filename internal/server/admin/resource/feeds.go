@@ -35,7 +35,7 @@ var hooks = Kind{
 				types[i].Text = word
 			}
 		}
-		secrets := Input{Field: setting.Field{Name: "secrets", Type: setting.List, Secret: true, Lines: true}, Anew: "Make a new secret in place of the present one"}
+		secrets := Input{Field: setting.Field{Name: "secrets", Type: setting.List, Secret: true, Lines: true}, Anew: "Make a new secret: the present one ends at once"}
 		if isNew {
 			secrets.Hint = "Left empty, one is made and shown once. Your program checks with it that an event is genuine."
 		}

@@ -22,6 +22,7 @@ type Hooks interface {
 	Get(ctx context.Context, app, name string) (hook.Info, error)
 	Set(ctx context.Context, app, name string, c hook.Change) (info hook.Info, created bool, made string, err error)
 	Test(ctx context.Context, app, name string) error
+	Replay(ctx context.Context, app, name string, since uint64) (hook.Info, error)
 	Delete(ctx context.Context, app, name string, must setting.Match) error
 }
 

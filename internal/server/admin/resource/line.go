@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // Line is a hook, a sink or a source as pages list it.
@@ -23,6 +25,7 @@ type Line struct {
 	Since           time.Time // since when it fails
 	Testable        bool
 	Previews        bool // a source that shows what rows would become
+	Resyncs         bool // a source, which can begin anew
 }
 
 // classed adds the class of its state.
@@ -66,7 +69,7 @@ func OfSink(s *sink.Info) *Line {
 func OfSource(s *source.Info) *Line {
 	l := Line{
 		Kind: "sources", Name: s.Name, URL: first(s.Addresses), State: string(s.State), Paused: s.State == source.Paused, Count: int64(s.Counts.Stored), Counted: "notifications taken", //nolint:gosec // a count
-		Error: s.Error, Since: s.Since, Previews: s.Previews,
+		Error: s.Error, Since: s.Since, Previews: s.Previews, Resyncs: true,
 	}
 	return l.classed()
 }
@@ -97,6 +100,26 @@ func (p Place) Switch(ctx context.Context, kind, name string, on *bool) (err err
 		if s, err = p.Sources.Get(p.App, name); err == nil {
 			_, _, err = p.Sources.Set(ctx, p.App, name, source.Change{Enabled: on, Private: s.Private})
 		}
+	}
+	return err
+}
+
+// Again posts the events of a hook after one of them again.
+func (p Place) Again(ctx context.Context, name, since string) error {
+	id, err := strconv.ParseUint(since, 10, 64)
+	if err != nil {
+		return notification.BadField("since", "must be the id of an event, or 0 for all that are kept")
+	}
+	_, err = p.Hooks.Replay(ctx, p.App, name, id)
+	return err
+}
+
+// Resync makes a source begin anew.
+func (p Place) Resync(ctx context.Context, name string) error {
+	s, err := p.Sources.Get(p.App, name)
+	if err == nil {
+		on := true
+		_, _, err = p.Sources.Set(ctx, p.App, name, source.Change{Enabled: &on, Resync: true, Private: s.Private})
 	}
 	return err
 }
