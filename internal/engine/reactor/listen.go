@@ -76,6 +76,7 @@ func (r *Reactor) Serve(ctx context.Context, ln net.Listener, tlsConf *tls.Confi
 		switch {
 		case err == nil:
 			backoff = 0
+			spare.Restore()
 			continue
 		case ctx.Err() != nil:
 			return nil

@@ -12,8 +12,8 @@ type Spare struct{ file *os.File }
 
 // NewSpare takes the descriptor.
 func NewSpare() *Spare {
-	s := &Spare{}
-	s.file, _ = os.Open(os.DevNull)
+	s := new(Spare)
+	s.Restore()
 	return s
 }
 
@@ -30,10 +30,17 @@ func (s *Spare) Shed(ln net.Listener) (closed bool) {
 		}
 		_ = d.SetDeadline(time.Time{})
 	}
-	if s.file, _ = os.Open(os.DevNull); s.file == nil {
+	if s.Restore(); s.file == nil {
 		time.Sleep(shedWait) // somebody else needed it more
 	}
 	return closed
+}
+
+// Restore takes the descriptor again, if somebody else got it in Shed.
+func (s *Spare) Restore() {
+	if s.file == nil {
+		s.file, _ = os.Open(os.DevNull)
+	}
 }
 
 // Close gives the descriptor back.

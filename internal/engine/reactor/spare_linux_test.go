@@ -1,11 +1,14 @@
 package reactor
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -42,6 +45,25 @@ func exhausted(t *testing.T) (restore func()) {
 	})
 }
 
+// closedWithoutADescriptor connects while the process has no free descriptor, and returns why the connection was not closed in good order.
+func closedWithoutADescriptor(t *testing.T, port int) error {
+	t.Helper()
+	client, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = unix.Close(client) }()
+	_ = unix.SetsockoptTimeval(client, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 5})
+	defer exhausted(t)()
+	if err := unix.Connect(client, &unix.SockaddrInet4{Port: port, Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		return err
+	}
+	if n, err := unix.Read(client, make([]byte, 1)); n != 0 || err != nil {
+		return fmt.Errorf("read %d bytes: %w", n, err)
+	}
+	return nil
+}
+
 // TestConnectionsWithoutADescriptorAreClosed: while the process has no free descriptor, new connections are closed at once and delay no
 // others.
 func TestConnectionsWithoutADescriptorAreClosed(t *testing.T) {
@@ -57,26 +79,18 @@ func TestConnectionsWithoutADescriptorAreClosed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			client, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer func() { _ = unix.Close(client) }()
-			_ = unix.SetsockoptTimeval(client, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &unix.Timeval{Sec: 30})
-			restore := exhausted(t)
-			defer restore()
-			err = unix.Connect(client, &unix.SockaddrInet4{Port: to.Port, Addr: [4]byte{127, 0, 0, 1}})
-			if err == nil {
-				var n int
-				if n, err = unix.Read(client, make([]byte, 1)); n != 0 && err == nil {
-					err = io.ErrNoProgress
+			// A goroutine that had not begun to wait for connections may have given its spare descriptor up to the test.
+			blackbox.Eventually(t, "a connection is closed and counted", func() error {
+				if err := closedWithoutADescriptor(t, to.Port); err != nil {
+					return err
 				}
-			}
-			restore()
-			if err != nil {
-				t.Fatalf("the connection was not closed in good order: %v", err)
-			}
-			wait(t, shed, "the count")
+				select {
+				case <-shed:
+					return nil
+				case <-time.After(5 * time.Second):
+					return errors.New("it is not counted")
+				}
+			})
 			blackbox.Eventually(t, "a connection when there are descriptors again", func() error {
 				c := h.dial(addr)
 				_, err := c.Write([]byte("x"))

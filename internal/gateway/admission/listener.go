@@ -69,6 +69,7 @@ func (l *listener) run() {
 		switch {
 		case err == nil:
 			l.came(nc)
+			l.spare.Restore()
 		case errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
 			if l.spare.Shed(l.Listener) {
 				l.gate.NoFiles()
