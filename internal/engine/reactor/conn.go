@@ -339,7 +339,7 @@ func (c *Conn) watch() {
 	}
 }
 
-// Later has f called on the loop once the loop has passed on all input that has come together on its connections. f must not wait for
+// Later has f called on the loop once the loop has passed on all input that its connections have, or after a few rounds of it. f must not wait for
 // anything. Only Handler.Data may call Later. False: this driver knows no such moment.
 func (c *Conn) Later(f func()) bool {
 	if c.sock != nil {

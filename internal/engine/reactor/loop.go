@@ -69,7 +69,10 @@ type loop struct {
 	wheel *timerwheel.Wheel[*Conn]
 	buf   scratch
 
-	later []func() // calls for the end of a round; only the loop itself uses it
+	// Only the loop itself uses these.
+	later  []func() // calls that wait until no connection has input, or for mostRounds
+	rounds int      // since the first of them came
+	events int      // of the last wait
 
 	parked  atomic.Bool // blocked in wait, or about to be: whoever adds work must wake the loop
 	tickDue atomic.Bool
@@ -128,7 +131,7 @@ func (l *loop) wake() {
 
 // hasWork reports whether there is work other than connection events.
 func (l *loop) hasWork() bool {
-	if l.tickDue.Load() {
+	if l.tickDue.Load() || len(l.later) > 0 {
 		return true
 	}
 	l.mu.Lock()
@@ -187,8 +190,18 @@ func (l *loop) run() {
 	}
 }
 
-// callLater makes the calls that wait for the end of a round.
+// mostRounds limits how long calls wait while connections have input again and again.
+const mostRounds = 4
+
+// callLater makes the calls that have waited.
 func (l *loop) callLater() {
+	if len(l.later) == 0 {
+		return
+	}
+	if l.rounds++; l.events > 0 && l.rounds < mostRounds {
+		return
+	}
+	l.rounds = 0
 	for _, f := range l.later {
 		f()
 	}

@@ -97,6 +97,7 @@ func (p *epoll) wait(l *loop) error {
 		return fmt.Errorf("wait for the epoll set: %w", err)
 	}
 	l.parked.Store(false)
+	l.events = p.n
 	for i := range p.n {
 		ev := &p.ready[i]
 		if ev.Fd == wakeSlot {
