@@ -201,6 +201,16 @@ func TestEverySettingOfAnAppHasAFormInABrowser(t *testing.T) {
 	s.types("#path", "orders.db")
 	s.clicks("#settings button")
 	s.sees(".done, .notice, .problem")
+	s.opens("/ui/new/sources?kind=postgres")
+	s.types("#url", "postgres://godwit@127.0.0.1:9/shop?sslmode=disable")
+	s.types("#tables", `[{"table":"public.trip","to":"{rider}","title":"Trip {id}"}]`)
+	s.clicks(`#settings button[value="preview"]`)
+	s.sees("#tested section, #settings .problem, main .notice")
+	var typed string
+	s.does("see what was typed", chromedp.Value("#url", &typed, chromedp.ByQuery))
+	if typed == "" {
+		t.Error("a preview loses what was typed")
+	}
 	s.opens("/ui/new/sinks")
 	s.types("#url", "http://127.0.0.1:9")
 	s.types("#user", "godwit")

@@ -98,6 +98,12 @@ func (s *Service) KindOf(app, name, named string) string {
 // Kinds lists the kinds of sources that there are.
 func (s *Service) Kinds() []string { return slices.Sorted(maps.Keys(s.cfg.Kinds)) }
 
+// Previews reports whether sources of a kind have a preview.
+func (s *Service) Previews(kind string) bool {
+	_, previews := s.cfg.Kinds[kind].(Previewer)
+	return previews
+}
+
 // Fields returns the fields of a kind.
 func (s *Service) Fields(kind string) ([]setting.Field, error) {
 	k, err := s.kind(kind)
@@ -115,9 +121,7 @@ func (s *Service) kind(name string) (Kind, error) {
 func (s *Service) show(one Source) Info {
 	fields, _ := s.Fields(one.Kind) // a kind that this version does not know has no fields
 	info := Info{Source: one, View: one.Values.Look(fields), State: Waiting}
-	if k, err := s.kind(one.Kind); err == nil {
-		_, info.Previews = k.(Previewer)
-	}
+	info.Previews = s.Previews(one.Kind)
 	r := s.sources.Runner(one.place())
 	switch {
 	case !one.Enabled:

@@ -101,7 +101,7 @@ func (b *sinkBox) Set(_ context.Context, _, _ string, c sink.Change) (sink.Info,
 	return sink.Info{}, false, nil
 }
 
-type sourceBox struct{ set []source.Change }
+type sourceBox struct{ set, previewed []source.Change }
 
 func (b *sourceBox) List(string) []source.Info {
 	i, _ := b.Get("shop", "redisstream")
@@ -117,10 +117,11 @@ func (b *sourceBox) Get(_, kind string) (source.Info, error) {
 	return source.Info{Source: source.Source{Name: kind, Kind: kind, Values: values}, View: setting.View{Addresses: []string{"redis://r.example"}}, State: source.Running, Previews: true}, nil
 }
 
-func (b *sourceBox) Preview(_ context.Context, app, name string, _ source.Change) (source.Preview, error) {
+func (b *sourceBox) Preview(_ context.Context, app, name string, c source.Change) (source.Preview, error) {
 	if _, err := b.Get(app, name); err != nil {
 		return source.Preview{}, err
 	}
+	b.previewed = append(b.previewed, c)
 	row := json.RawMessage(`{"x":"<hostile onload=alert(1)>"}`)
 	return source.Preview{Tables: []source.PreviewTable{{Table: hostile, Rows: []source.PreviewRow{{From: row, Entry: json.RawMessage(`{"becomes":"<b>this</b>"}`)}, {From: row, Error: hostile}}}, {Table: "empty"}, {Table: "gone", Error: hostile}}}, nil
 }

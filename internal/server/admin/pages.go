@@ -30,7 +30,10 @@ type seenBy struct {
 }
 
 // shared lists the files that a page needs beside the layout and the fields of forms.
-var shared = map[string][]string{"overview": {"guide"}, "channel": {"guide"}, "start": {"guide"}, "compose": {"message"}, "template": {"message"}}
+var shared = map[string][]string{
+	"overview": {"guide"}, "channel": {"guide"}, "start": {"guide"}, "compose": {"message"}, "template": {"message"},
+	"integrations": {"previewed"}, "resource": {"previewed"},
+}
 
 // get returns a page: the layout, the fields of forms, what it shares with others and its own file.
 func (p *pages) get(role signin.Role, name string) (*template.Template, error) {

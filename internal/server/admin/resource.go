@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"godwit.dev/godwit/internal/access/audit"
 	"godwit.dev/godwit/internal/access/signin"
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -90,6 +91,8 @@ type resourcePage struct {
 	Revision           string
 	Call               string
 	Secret             bool // a field is one
+	Previews           bool
+	Preview            *resource.Preview // of what was typed; nil: none
 	Docs               string
 }
 
@@ -103,6 +106,7 @@ type resourceForm struct {
 	whole    string // what is wrong with the whole
 	saved    bool
 	made     string
+	preview  *resource.Preview
 }
 
 func (a *admin) newResource(v *visit, r *resource.Kind) error {
@@ -130,7 +134,7 @@ func (a *admin) newForm(v *visit, r *resource.Kind, kind string, f resourceForm)
 		case !slices.Contains(kinds, kind):
 			return &mistake{http.StatusNotFound, "There is no such kind, or the app has one already."}
 		}
-		p.Kind, p.About = kind, kindWord(kind)
+		p.Kind, p.About, p.Previews = kind, kindWord(kind), r.Previews != nil && r.Previews(a.place(v), kind)
 	}
 	inputs, err := r.Inputs(a.place(v), kind, true)
 	if err != nil {
@@ -149,7 +153,7 @@ func (a *admin) newForm(v *visit, r *resource.Kind, kind string, f resourceForm)
 
 // fill adds the fields, and the call that does the same.
 func (p *resourcePage) fill(r *resource.Kind, inputs []resource.Input, s *resource.Stored, f resourceForm) {
-	p.Problem, p.Saved, p.Made, p.Revision = f.whole, f.saved, f.made, s.Revision
+	p.Problem, p.Saved, p.Made, p.Revision, p.Preview = f.whole, f.saved, f.made, s.Revision, f.preview
 	focus := p.Name != nil && p.Name.Focus
 	for i := range inputs {
 		l := newSetting(&inputs[i], r.Name, s, f.typed, f.problems[inputs[i].Name])
@@ -198,7 +202,7 @@ func (a *admin) makeResource(v *visit, r *resource.Kind) error {
 	}
 	made, f, err := a.change(v, r, name, kind, true, setting.Exactly(""))
 	if err != nil {
-		return err
+		return missingKind(err)
 	}
 	if f != nil {
 		return a.newForm(v, r, kind, *f)
@@ -215,6 +219,16 @@ func (a *admin) change(v *visit, r *resource.Kind, name, kind string, isNew bool
 	values, problems := resource.Read(inputs, v.r.PostForm)
 	if len(problems) > 0 {
 		return "", &resourceForm{status: http.StatusUnprocessableEntity, typed: v.r.PostForm, problems: sentences(problems)}, nil
+	}
+	if r.Preview != nil && v.r.PostForm.Get("then") == "preview" {
+		preview, err := r.Preview(v.r.Context(), a.place(v), name, resource.Change{Kind: kind, Values: values})
+		if err == nil {
+			v.again = true // nothing is set
+			a.note(v.r, v.person, r.Name+".preview", name, audit.Done)
+			return "", &resourceForm{status: http.StatusOK, typed: v.r.PostForm, preview: preview}, nil
+		}
+		f, err = refusedBy(r, inputs, v.r.PostForm, isNew, err)
+		return "", f, err
 	}
 	made, err = r.Set(v.r.Context(), a.place(v), name, resource.Change{Kind: kind, Values: values, Must: must})
 	if err == nil {
@@ -282,7 +296,7 @@ func (a *admin) resource(v *visit, r *resource.Kind, name string, f resourceForm
 	}
 	p := &resourcePage{Back: lead{Path: r.Back, Label: r.List}, Title: s.Name, One: r.One, Action: pathOf(r, s.Name), Delete: pathOf(r, s.Name) + "/delete", Save: "Save", State: s.State, Docs: r.Docs}
 	if r.Kinds != nil {
-		p.Kind, p.About = s.Kind, kindWord(s.Kind)
+		p.Kind, p.About, p.Previews = s.Kind, kindWord(s.Kind), r.Previews != nil && r.Previews(a.place(v), s.Kind)
 	}
 	if r.KindIsName {
 		p.Title = p.About

@@ -38,6 +38,7 @@ func (b *sourceBox) Kinds() []string                                           {
 
 func (b *sourceBox) Fields(string) ([]setting.Field, error) { return jetstream.Kind{}.Fields(), nil }
 
+func (b *sourceBox) Previews(kind string) bool { return kind == "redisstream" }
 func (b *sourceBox) Delete(context.Context, string, string, setting.Match) (string, error) {
 	return hostile, nil
 }
@@ -315,5 +316,35 @@ func TestFormsOfSettingsAreAuditedAsTheAPIDoes(t *testing.T) {
 	want := []string{"category.set promo done", "category.set promo done", "category.delete promo done"}
 	if got := actions(t, &cfg, "shop"); len(got) < 1 || !slices.Equal(got[1:], want) {
 		t.Errorf("remembered are %q", got)
+	}
+}
+
+func TestASourceIsPreviewedAsItIsTypedAndNothingIsStored(t *testing.T) {
+	var cfg admin.Config
+	o := new(outside)
+	b := newWorld(t, o.serve, keep(&cfg)).signedIn()
+	_, page := b.get("/ui/new/sources?kind=redisstream")
+	form := posted(t, page, "settings")
+	form.Set("then", "preview")
+	form.Set("url", "nats://typed.example")
+	form.Set("password", "s3cret")
+	status, page := b.post("/ui/new/sources", form)
+	checkHarmless(t, "preview", page)
+	wants(t, page, "What rows of redisstream would become", "&lt;hostile", `value="nats://typed.example"`)
+	if status != http.StatusOK || len(o.sources.set) != 0 || strings.Contains(page, "s3cret") {
+		t.Errorf("%d, and %d changes are made", status, len(o.sources.set))
+	}
+	if len(o.sources.previewed) != 1 || o.sources.previewed[0].Values.Text("url") != "nats://typed.example" || o.sources.previewed[0].Kind != "redisstream" {
+		t.Errorf("previewed %d times, not what was typed", len(o.sources.previewed))
+	}
+	form.Set("name", "none")
+	if status, _ := b.post("/ui/new/sources", form); status != http.StatusNotFound {
+		t.Errorf("a preview that fails: %d", status)
+	}
+	if got := actions(t, &cfg, "shop"); !slices.Equal(got[1:], []string{"source.preview redisstream done"}) {
+		t.Errorf("remembered are %q", got)
+	}
+	if _, page := b.get("/ui/new/sources?kind=jetstream"); strings.Contains(page, `value="preview"`) {
+		t.Error("a kind without a preview offers one")
 	}
 }

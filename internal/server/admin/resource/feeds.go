@@ -136,6 +136,11 @@ var sources = Kind{
 	Drop: func(ctx context.Context, p Place, name string, must setting.Match) (string, error) {
 		return p.Sources.Delete(ctx, p.App, name, must)
 	},
+	Previews: func(p Place, kind string) bool { return p.Sources.Previews(kind) },
+	Preview: func(ctx context.Context, p Place, name string, c Change) (*Preview, error) {
+		preview, err := p.Sources.Preview(ctx, p.App, name, source.Change{Kind: c.Kind, Values: ofKind(c.Values)})
+		return &Preview{name, preview}, err
+	},
 }
 
 // ofKind returns the values of a kind's own fields.

@@ -43,6 +43,8 @@ type Sources interface {
 	Set(ctx context.Context, app, name string, c source.Change) (info source.Info, created bool, err error)
 	Preview(ctx context.Context, app, name string, c source.Change) (source.Preview, error)
 	Kinds() []string
+	// Previews reports whether sources of a kind have a preview.
+	Previews(kind string) bool
 	Fields(kind string) ([]setting.Field, error)
 	// Delete ends a source. left says what could not be removed at its server.
 	Delete(ctx context.Context, app, name string, must setting.Match) (left string, err error)
@@ -102,6 +104,10 @@ type Kind struct {
 	// Set makes or changes a setting. made is a generated secret, which nobody sees again.
 	Set  func(ctx context.Context, p Place, name string, c Change) (made string, err error)
 	Drop func(ctx context.Context, p Place, name string, must setting.Match) (left string, err error)
+
+	// Previews reports whether a kind shows what a change would do, and Preview shows it. Nil: none does.
+	Previews func(p Place, kind string) bool
+	Preview  func(ctx context.Context, p Place, name string, c Change) (*Preview, error)
 }
 
 // Kinds lists all kinds, in the order of the pages that list them.
