@@ -49,6 +49,11 @@ func TestAPersonWritesATemplate(t *testing.T) {
 	s.reads(".done", "Saved as revision 3.")
 	s.reads("#preview", "High tide at noon")
 
+	s.clicks(`#versions a[href="/ui/templates/tides?revision=2"]`)
+	s.reads("#former", "This is what revision 2 said.")
+	s.reads("#preview .phone", "Theirs")
+	s.looksAtEveryPage([]sight{{"write-former", "/ui/templates/tides?revision=1", "#former", nil}})
+
 	s.opens("/ui/find?q=tid")
 	s.clicks(`#found a[href="/ui/templates/tides"]`)
 	s.sees("#delete")

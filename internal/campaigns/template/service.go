@@ -82,6 +82,15 @@ func (s *Service) Get(ctx context.Context, app, name string) (*Template, error) 
 	return t, nil
 }
 
+// Versions returns the kept revisions of a template, the newest first.
+func (s *Service) Versions(ctx context.Context, app, name string) ([]Template, error) {
+	list, err := s.store.TemplateVersions(ctx, app, name)
+	if err != nil {
+		return nil, fmt.Errorf("read revisions of template %.128s: %w", name, err)
+	}
+	return list, nil
+}
+
 // List returns a page of an app's templates, by name.
 func (s *Service) List(ctx context.Context, app, after string, limit int) ([]Template, error) {
 	return s.store.Templates(ctx, app, after, limit)

@@ -31,6 +31,10 @@ func (s *shelf) Template(_ context.Context, app, name string) (*Template, error)
 
 func (s *shelf) Templates(context.Context, string, string, int) ([]Template, error) { return nil, nil }
 
+func (s *shelf) TemplateVersions(context.Context, string, string) ([]Template, error) {
+	return nil, nil
+}
+
 func (s *shelf) UpdateTemplate(_ context.Context, app, name string, change func(*Template, int) error) error {
 	t, ok := s.kept[key{app, name}]
 	if !ok {

@@ -16,6 +16,9 @@ import (
 // MaxTemplates limits the templates of an app, which have at most 6 MB together.
 const MaxTemplates = 200
 
+// MaxVersions limits the kept revisions of a template, the present one included: 200 templates have at most 128 MB together.
+const MaxVersions = 20
+
 // Errors of templates.
 var (
 	ErrUnknown = errors.New("no such template")
@@ -57,7 +60,10 @@ type Store interface {
 	// UpdateTemplate changes or creates a template (a new one has revision 0) in one transaction; others is the number of the app's other
 	// templates. It fails with access.ErrUnknownApp if the app does not exist.
 	UpdateTemplate(ctx context.Context, app, name string, change func(t *Template, others int) error) error
-	// DeleteTemplate deletes a template unless check returns an error. It fails with ErrUnknown if there is none of this name.
+	// TemplateVersions reads the kept revisions of a template, at most MaxVersions, the newest first. They have no CreatedAt. The list is
+	// empty if there is no template.
+	TemplateVersions(ctx context.Context, app, name string) ([]Template, error)
+	// DeleteTemplate deletes a template and its revisions unless check returns an error. It fails with ErrUnknown if there is none of this name.
 	DeleteTemplate(ctx context.Context, app, name string, check func(*Template) error) error
 }
 

@@ -19,6 +19,8 @@ import (
 type Templates interface {
 	Set(ctx context.Context, app, name string, c template.Content, m template.Match) (set template.Template, created bool, err error)
 	Delete(ctx context.Context, app, name string, m template.Match) error
+	// Versions lists the kept revisions of a template, the newest first.
+	Versions(ctx context.Context, app, name string) ([]template.Template, error)
 	Get(ctx context.Context, app, name string) (*template.Template, error)
 	List(ctx context.Context, app, after string, limit int) ([]template.Template, error)
 }

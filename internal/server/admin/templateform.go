@@ -29,7 +29,18 @@ type templatePage struct {
 	UpdatedAt time.Time
 	Problem   string // with the whole
 	Saved     bool
+	Versions  []templateVersion // the newest first; nil: there is one alone
+	Shown     int64             // the former revision that the form shows; 0: the present one
 	Look      templateLook
+}
+
+// templateVersion is a kept revision of a template.
+type templateVersion struct {
+	Revision    int64
+	Title, Text string
+	Path        string // of the page with the form that shows it
+	Shown       bool
+	UpdatedAt   time.Time
 }
 
 // templateLook is a template's message in one language.
@@ -64,15 +75,54 @@ func (a *admin) showTemplate(v *visit) error {
 	if err != nil {
 		return err
 	}
-	f := newReading(messageValues(&campaign.Spec{Content: t.Content}))
-	f.spec.Content = t.Content
 	q := v.r.URL.Query()
-	f.Values.Set("in", q.Get("in"))
-	f.Kept = kept(&f.spec)
 	p := newTemplatePage(t)
-	f.Values.Set("revision", p.Revision)
 	p.Saved = p.Revision == q.Get("saved")
+	c, err := a.templateVersions(v, p, t, q.Get("revision"))
+	if err != nil {
+		return err
+	}
+	f := newReading(messageValues(&campaign.Spec{Content: *c}))
+	f.spec.Content = *c
+	f.Values.Set("in", q.Get("in"))
+	f.Values.Set("revision", p.Revision)
+	f.Kept = kept(&f.spec)
 	return a.templateForm(v, http.StatusOK, p, f)
+}
+
+// templateVersions lists the kept revisions, and returns what the wanted one says: the present one, unless a former one is wanted and kept.
+func (a *admin) templateVersions(v *visit, p *templatePage, t *template.Template, wanted string) (*template.Content, error) {
+	list, err := a.Templates.Versions(v.r.Context(), v.person.App, t.Name)
+	if err != nil {
+		return nil, err
+	}
+	says := &t.Content
+	for i := range list {
+		old := &list[i]
+		if old.Revision > t.Revision { // made between the two reads
+			continue
+		}
+		number := strconv.FormatInt(old.Revision, 10)
+		line := templateVersion{Revision: old.Revision, Title: clip(old.Content.Title, 80), Text: clip(old.Content.Body, 120), Path: p.Path, UpdatedAt: old.UpdatedAt, Shown: old.Revision == t.Revision && p.Shown == 0}
+		if old.Revision < t.Revision {
+			line.Path += "?revision=" + number
+		}
+		if number == wanted && old.Revision < t.Revision {
+			says, p.Shown = &old.Content, old.Revision
+			for k := range p.Versions {
+				p.Versions[k].Shown = false
+			}
+			line.Shown = true
+		}
+		p.Versions = append(p.Versions, line)
+	}
+	if len(p.Versions) < 2 {
+		p.Versions = nil
+	}
+	if wanted != "" && wanted != strconv.FormatInt(t.Revision, 10) && p.Shown == 0 {
+		return nil, &mistake{http.StatusNotFound, "This revision is not kept: each template has its latest " + strconv.Itoa(template.MaxVersions) + "."}
+	}
+	return says, nil
 }
 
 func newTemplatePage(t *template.Template) *templatePage {
@@ -101,13 +151,21 @@ func (a *admin) templateForm(v *visit, status int, p *templatePage, f *reading) 
 	return nil
 }
 
-// readTemplate reads a posted form into what is stored, so that settings missing in the form stay.
-func readTemplate(r *http.Request, was *template.Template) (*reading, error) {
-	if err := parseForm(r); err != nil {
+// readTemplate reads a posted form into what is stored, or into the former revision that the form showed, so that settings missing in the
+// form stay.
+func (a *admin) readTemplate(v *visit, p *templatePage, was *template.Template) (*reading, error) {
+	if err := parseForm(v.r); err != nil {
 		return nil, err
 	}
-	f := newReading(r.PostForm)
+	f := newReading(v.r.PostForm)
 	f.spec.Content = was.Content
+	if shown := f.text("shown"); shown != "" && was.Revision > 0 {
+		says, err := a.templateVersions(v, p, was, shown)
+		if err != nil {
+			return nil, err
+		}
+		f.spec.Content = *says
+	}
 	f.clean()
 	f.more = f.addLine(compact(f.Values))
 	f.Kept = kept(&f.spec)
@@ -141,7 +199,7 @@ func (a *admin) lookAtTemplate(v *visit) error {
 		}
 		p.Revision = v.r.PostForm.Get("revision")
 	}
-	f, err := readTemplate(v.r, was)
+	f, err := a.readTemplate(v, p, was)
 	if err != nil {
 		return err
 	}
@@ -261,7 +319,7 @@ func (a *admin) saveTemplate(v *visit, p *templatePage, was *template.Template) 
 	if err != nil {
 		return err
 	}
-	f, err := readTemplate(v.r, was)
+	f, err := a.readTemplate(v, p, was)
 	if err != nil {
 		return err
 	}

@@ -161,6 +161,43 @@ func TestOfTwoWhoChangeATemplateTheLaterIsTold(t *testing.T) {
 	}
 }
 
+func TestAFormerRevisionIsShownAndBroughtBack(t *testing.T) {
+	w := newWorld(t)
+	b := w.signedIn()
+	w.stores("shop", "tides", template.Content{Content: push.Content{Title: "First " + hostile, FCM: push.FCMContent{Sound: "bell"}}})
+	if _, page := b.get("/ui/templates/tides"); strings.Contains(page, `id="versions"`) {
+		t.Error("a template that was never changed has a list of revisions")
+	}
+	w.stores("shop", "tides", template.Content{Content: push.Content{Title: "Second"}})
+	w.stores("shop", "tides", template.Content{Content: push.Content{Title: "Third"}})
+	_, page := b.get("/ui/templates/tides")
+	wants(t, page, `href="/ui/templates/tides?revision=2"`, `href="/ui/templates/tides?revision=1"`, "<b>3</b>")
+	if form := formOf(t, page); form.Get("title") != "Third" {
+		t.Errorf("the form is %v", form)
+	}
+	_, page = b.get("/ui/templates/tides?revision=1")
+	checkHarmless(t, "a former revision", page)
+	wants(t, page, "This is what revision 1 said.", "<b>1</b>", `href="/ui/templates/tides">3</a>`)
+	form := formOf(t, page)
+	if !strings.HasPrefix(form.Get("title"), "First") || form.Get("revision") != "3" {
+		t.Errorf("the form is %v", form)
+	}
+	b.post("/ui/templates/tides", form)
+	if got := w.says("shop", "tides"); !strings.HasPrefix(got, "4 ") || !strings.Contains(got, "First") || !strings.Contains(got, "bell") {
+		t.Errorf("brought back it is %s", got)
+	}
+	_, page = w.as(signin.View).get("/ui/templates/tides?revision=2")
+	if wants(t, page, "This is what revision 2 said.", "Second"); strings.Contains(page, "Save it") {
+		t.Error("somebody who may only look is told to save")
+	}
+	for _, path := range []string{"/ui/templates/tides?revision=77", "/ui/templates/tides?revision=" + url.QueryEscape(hostile)} {
+		status, page := b.get(path)
+		if checkHarmless(t, path, page); status != http.StatusNotFound {
+			t.Errorf("%s is answered %d", path, status)
+		}
+	}
+}
+
 func TestAMessageIsShownWhileItIsWritten(t *testing.T) {
 	w := newWorld(t)
 	b := w.signedIn()

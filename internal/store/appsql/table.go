@@ -19,8 +19,9 @@ type Table[T any] struct {
 	columns   []string // app, name and the others
 	empty     func(app, name string) T
 	read      func(sqltx.Row) (T, error)
-	write     func(*T) ([]any, error) // the columns after the name
-	quiet     bool                    // nobody watches it
+	write     func(*T) ([]any, error)                              // the columns after the name
+	quiet     bool                                                 // nobody watches it
+	changed   func(ctx context.Context, tx sqltx.Tx, one *T) error // writes what else a change needs, in its transaction; nil: nothing
 }
 
 // All reads all rows.
@@ -87,6 +88,9 @@ func (t *Table[T]) Update(ctx context.Context, app, name string, change func(one
 			return false, err
 		}
 		_, err = tx.Exec(ctx, t.upsert(), append([]any{app, name}, values...)...)
+		if err == nil && t.changed != nil {
+			err = t.changed(ctx, tx, one)
+		}
 		return !t.quiet, err
 	})
 }

@@ -25,7 +25,42 @@ func templates(db DB) Table[template.Template] {
 			says, err := encodeTemplate(t)
 			return []any{t.Revision, says, t.CreatedAt.UnixMilli(), t.UpdatedAt.UnixMilli()}, err
 		},
+		changed: keepVersion,
 	}
+}
+
+// keepVersion stores a template's revision beside the former ones. It deletes those that are too old, and those of a deleted template of
+// the same name, which a server of an earlier version may have left.
+func keepVersion(ctx context.Context, tx sqltx.Tx, t *template.Template) error {
+	says, err := encodeTemplate(t)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, "INSERT INTO template_version (app, name, revision, content, updated_at) VALUES ($1, $2, $3, $4, $5)"+
+		" ON CONFLICT (app, name, revision) DO UPDATE SET content = excluded.content, updated_at = excluded.updated_at", t.App, t.Name, t.Revision, says, t.UpdatedAt.UnixMilli())
+	if err == nil {
+		_, err = tx.Exec(ctx, "DELETE FROM template_version WHERE app = $1 AND name = $2 AND (revision <= $3 OR revision > $4)", t.App, t.Name, t.Revision-template.MaxVersions, t.Revision)
+	}
+	return err
+}
+
+// TemplateVersions reads the kept revisions of a template, the newest first.
+func (s *Store) TemplateVersions(ctx context.Context, app, name string) (list []template.Template, err error) {
+	read := func(row sqltx.Row) (template.Template, error) {
+		t := template.Template{App: app, Name: name}
+		var updated int64
+		var says string
+		if err := row.Scan(&t.Revision, &says, &updated); err != nil {
+			return t, err
+		}
+		t.UpdatedAt = fromMillis(updated)
+		return t, decodeTemplate(&t, says)
+	}
+	err = s.db.Read(ctx, "read revisions of template "+name, func(ctx context.Context, tx sqltx.Tx) (err error) {
+		list, err = sqltx.Collect(ctx, tx, read, "SELECT revision, content, updated_at FROM template_version WHERE app = $1 AND name = $2 ORDER BY revision DESC", app, name)
+		return err
+	})
+	return list, err
 }
 
 // Template reads a template of an app.
@@ -70,6 +105,9 @@ func (s *Store) DeleteTemplate(ctx context.Context, app, name string, check func
 		}
 		if err == nil {
 			_, err = s.templates.delete(ctx, tx, app, name)
+		}
+		if err == nil {
+			_, err = tx.Exec(ctx, "DELETE FROM template_version WHERE app = $1 AND name = $2", app, name)
 		}
 		return false, err
 	})

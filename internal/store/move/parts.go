@@ -46,6 +46,10 @@ func newParts() []part {
 			columns: []string{"app", "name", "revision", "content", "created_at", "updated_at"},
 		},
 		&table{
+			what: "revisions of templates", source: apps, schema: "godwit_app", table: "template_version", key: 3,
+			columns: []string{"app", "name", "revision", "content", "updated_at"},
+		},
+		&table{
 			what: "who is signed in", source: apps, schema: "godwit_app", table: "stay", key: 1,
 			columns: []string{"hash", "id", "app", "key", "subject", "email", "rules", "role", "since", "seen", "address", "browser"},
 		},

@@ -18,6 +18,7 @@ var templateCases = map[string]func(e *appEnv){
 	"ATemplateIsKeptAsItWasMadeAndChanged": templateIsKept,
 	"TemplatesOfAppsAreApart":              templatesApart,
 	"TemplatesComeInPagesByName":           templatePages,
+	"EarlierRevisionsOfTemplatesAreKept":   templateVersions,
 }
 
 func templateIsKept(e *appEnv) {
@@ -138,5 +139,59 @@ func twoTemplates(e *appEnv, stores [2]*appsql.Store) {
 		if t, err := s.Template(e.Context(), "a", "x"); err != nil || t.Revision != int64(made[0]+made[1]) {
 			e.Errorf("store %d: %s", i, fmt.Sprintf("%+v, %v; %v changes were made", t, err, made))
 		}
+	}
+}
+
+func templateVersions(e *appEnv) {
+	ctx := e.Context()
+	for _, app := range []string{"a", "b"} {
+		e.app(app)
+	}
+	write := func(app, title string) {
+		e.Helper()
+		e.ok(e.s.UpdateTemplate(ctx, app, "x", func(t *template.Template, _ int) error {
+			t.Revision++
+			t.Content, t.UpdatedAt = template.Content{Content: push.Content{Title: title}}, time.UnixMilli(1_700_000_000_000+t.Revision).UTC()
+			return nil
+		}))
+	}
+	kept := func(app, name string) (all []string) {
+		e.Helper()
+		list, err := e.s.TemplateVersions(ctx, app, name)
+		e.ok(err)
+		for _, t := range list {
+			if t.App != app || t.Name != name || t.UpdatedAt.UnixMilli() != 1_700_000_000_000+t.Revision {
+				e.Errorf("a revision is %+v", t)
+			}
+			all = append(all, fmt.Sprint(t.Revision, t.Content.Title))
+		}
+		return all
+	}
+	write("b", "other")
+	for i := range template.MaxVersions + 2 {
+		write("a", fmt.Sprint("t", i+1))
+	}
+	if err := e.s.UpdateTemplate(ctx, "a", "x", func(t *template.Template, _ int) error { t.Revision = 99; return context.Canceled }); !errors.Is(err, context.Canceled) {
+		e.Errorf("a change that failed: %v", err)
+	}
+	e.s = e.reopen()
+	last := template.MaxVersions + 2
+	if got := kept("a", "x"); len(got) != template.MaxVersions || got[0] != fmt.Sprintf("%dt%d", last, last) || got[len(got)-1] != "3t3" {
+		e.Errorf("kept are %v", got)
+	}
+	if got := kept("a", "y"); len(got) != 0 {
+		e.Errorf("of no template are kept %v", got)
+	}
+	e.ok(e.s.DeleteTemplate(ctx, "a", "x", func(*template.Template) error { return nil }))
+	if got := kept("a", "x"); len(got) != 0 {
+		e.Errorf("of a deleted template are kept %v", got)
+	}
+	write("a", "anew")
+	if a, b := kept("a", "x"), kept("b", "x"); !slices.Equal(a, []string{"1anew"}) || !slices.Equal(b, []string{"1other"}) {
+		e.Errorf("kept are %v, and of another app %v", a, b)
+	}
+	e.ok(e.s.DeleteApp(ctx, "b", nil))
+	if got := kept("b", "x"); len(got) != 0 {
+		e.Errorf("of a deleted app are kept %v", got)
 	}
 }

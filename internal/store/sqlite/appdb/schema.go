@@ -1,7 +1,7 @@
 package appdb
 
 // migrations create the tables, in the order in which versions added them.
-var migrations = []string{appTables, channelTable, hookTable, sourceTable, templateTable, sinkTable, versionTable, stayTable, deedTable, deedIndexes, deletedTable, operatorTable}
+var migrations = []string{appTables, channelTable, hookTable, sourceTable, templateTable, sinkTable, versionTable, stayTable, deedTable, deedIndexes, deletedTable, operatorTable, templateVersionTable}
 
 const appTables = `
 CREATE TABLE app (
@@ -153,4 +153,17 @@ CREATE TABLE server_deed (
 	object  TEXT NOT NULL,
 	outcome TEXT NOT NULL
 ) STRICT;
+`
+
+// templateVersionTable has the latest revisions of each template, the present one included.
+const templateVersionTable = `
+CREATE TABLE template_version (
+	app        TEXT NOT NULL,
+	name       TEXT NOT NULL,
+	revision   INTEGER NOT NULL,
+	content    TEXT NOT NULL,    -- JSON
+	updated_at INTEGER NOT NULL, -- milliseconds
+	PRIMARY KEY (app, name, revision)
+) STRICT, WITHOUT ROWID;
+INSERT INTO template_version(app, name, revision, content, updated_at) SELECT app, name, revision, content, updated_at FROM template;
 `
