@@ -49,6 +49,7 @@ func TestAPersonImportsATableWithBadLines(t *testing.T) {
 	s.reads("#first", "name = Reader 0")
 	s.clicks("#run")
 	s.reads("#result", "9,988 registered or renewed, 9,988 of them new, 12 refused")
+	s.does("see the progress go", chromedp.WaitNotVisible("progress[data-sent]", chromedp.ByQuery))
 	var report string
 	const fetch = `fetch(document.querySelector("#report").href).then(r => r.text()).catch(() => atob(document.querySelector("#report").href.split(",")[1]))`
 	s.does("read the report", chromedp.Evaluate(fetch, &report, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))

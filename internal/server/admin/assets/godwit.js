@@ -80,9 +80,11 @@ document.addEventListener("htmx:confirm", (e) => {
 
 // The bytes of an upload show how far it is: the server reads the file as it comes. htmx reports the bytes of the answer by the same
 // event; an answer is shorter than its file.
+// A button may name its form, and may be replaced by the answer before the request has ended.
+const formOf = (elt) => elt.form ?? elt.closest("form") ?? document.getElementById(elt.getAttribute("form") ?? "");
 const megabytes = new Intl.NumberFormat(undefined, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 document.addEventListener("htmx:xhr:progress", (e) => {
-  const form = e.target.form ?? e.target.closest("form");
+  const form = formOf(e.target);
   const file = form?.querySelector("input[type=file]")?.files[0];
   const { loaded, total } = e.detail;
   if (!file || total < file.size) return;
@@ -93,7 +95,7 @@ document.addEventListener("htmx:xhr:progress", (e) => {
   text.textContent = `${megabytes.format(loaded / 1e6)} of ${megabytes.format(total / 1e6)} MB sent`;
 });
 document.addEventListener("htmx:afterRequest", (e) => {
-  for (const part of (e.target.form ?? e.target).querySelectorAll?.("[data-sent]") ?? []) {
+  for (const part of formOf(e.detail.requestConfig.elt)?.querySelectorAll("[data-sent]") ?? []) {
     part.hidden = part.tagName === "PROGRESS";
     if (!part.hidden) part.textContent = "";
   }
