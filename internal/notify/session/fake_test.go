@@ -27,6 +27,7 @@ type memory struct {
 	seqs    map[string]uint64
 	pos     int64
 	settles []mailbox.Settle
+	seen    []mailbox.Seen
 	said    []mailbox.Mark // marks with answers of clients that settle nothing
 	held    bool           // acknowledgements stay queued, as before a commit
 	nacks   map[string]int
@@ -213,7 +214,11 @@ func (m *memory) Delivered(marks []mailbox.Mark) {
 	m.marks = append(m.marks, marks...)
 }
 
-func (m *memory) Seen([]mailbox.Seen) {}
+func (m *memory) Seen(batch []mailbox.Seen) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seen = append(m.seen, batch...)
+}
 
 func (m *memory) Mark(batch []mailbox.Mark) {
 	m.mu.Lock()

@@ -228,6 +228,9 @@ func (s *Session) goodbyeLocked(g frame.Goodbye) {
 		return
 	}
 	s.write(frame.ServerGoodbye, frame.AppendGoodbye(nil, s.t.Format(), g))
+	if g.Reason == frame.Erased {
+		s.ways |= unseen // noted once more, the recipient would be there again
+	}
 	s.endLocked()
 	s.t.Close(g)
 	s.hub.counts.goodbye(g.Reason)

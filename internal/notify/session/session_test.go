@@ -381,6 +381,18 @@ func TestDrainSendsSessionsAwaySpread(t *testing.T) {
 	})
 }
 
+func TestAnErasedRecipientIsNotNotedAsSeen(t *testing.T) {
+	for reason, want := range map[string]int{"disconnected": 2, frame.Erased: 1} { // one is the hello's
+		inWorld(t, func(w *world) {
+			c := w.connect(frame.Hello{Recipient: "anna"})
+			c.s.Goodbye(frame.Goodbye{Reason: reason})
+			if n := len(w.mail.seen); n != want {
+				t.Errorf("%s: noted %d times as seen, want %d", reason, n, want)
+			}
+		})
+	}
+}
+
 func TestPresenceFollowsTheFirstAndLastSession(t *testing.T) {
 	inWorld(t, func(w *world) {
 		a, b := w.connect(frame.Hello{Recipient: "anna"}), w.connect(frame.Hello{Recipient: "anna"})
