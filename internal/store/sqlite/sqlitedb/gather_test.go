@@ -65,10 +65,10 @@ func TestACommitGrowsWhereTheDiskIsSlow(t *testing.T) {
 		of   publish
 		want uint64
 	}{
-		"a fast disk":                                {0, 12, publish{rows: 1000}, 12},
-		"a slow disk":                                {20 * time.Millisecond, 12, publish{rows: 1000}, 1},
-		"but not without end":                        {20 * time.Millisecond, 40, publish{rows: 1000}, 3},
-		"as long as the disk takes":                  {20 * time.Millisecond, 12, publish{rows: 1000, work: 7 * time.Millisecond}, 4},
+		"a fast disk":               {0, 12, publish{rows: 1000}, 12},
+		"a slow disk":               {20 * time.Millisecond, 12, publish{rows: 1000}, 1},
+		"but not without end":       {20 * time.Millisecond, 40, publish{rows: 1000}, 3},
+		"as long as the disk takes": {20 * time.Millisecond, 12, publish{rows: 1000, work: 7 * time.Millisecond}, 4},
 		"as long as the disk takes, and it is fast":  {5 * time.Millisecond, 12, publish{rows: 1000, work: 7 * time.Millisecond}, 12},
 		"a disk that is slower than anybody waits":   {10 * time.Second, 24, publish{rows: 1000, work: 7 * time.Millisecond}, 3},
 		"what is small has never been bound by rows": {20 * time.Millisecond, 1000, publish{rows: 1}, 1},
