@@ -192,9 +192,14 @@ test("an error of the server names the field, and is not tried again", async () 
   const server = await Server.start();
   const calls = vi.fn(fetch);
   const api = new Client(server.url, { apiKey: "dev", fetch: calls });
-  await expect(api.publish({ to: "r", title: "Hi", ttl: "400d" })).rejects.toMatchObject({ name: "GodwitError", field: "ttl" });
+  await expect(api.publish({ to: "r", title: "Hi", ttl: "400d" })).rejects.toMatchObject({
+    name: "GodwitError",
+    field: "ttl",
+  });
   await expect(api.publish({ to: "r" })).rejects.toMatchObject({ status: 400, field: "title" });
-  await expect(new Client(server.url, { apiKey: "wrong" }).publish({ to: "r", title: "Hi" })).rejects.toMatchObject({ status: 401 });
+  await expect(new Client(server.url, { apiKey: "wrong" }).publish({ to: "r", title: "Hi" })).rejects.toMatchObject({
+    status: 401,
+  });
   expect(calls).toHaveBeenCalledTimes(2);
 });
 
