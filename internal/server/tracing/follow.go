@@ -15,7 +15,7 @@ import (
 
 // Committed adds one span for a commit, in the trace of its first traced publish, with links to the others.
 func (t *Tracer) Committed(b *mailbox.Batch) {
-	if t.open.Load() == 0 {
+	if t.idle() {
 		return
 	}
 	now := t.cfg.Now()
@@ -67,6 +67,7 @@ func under(span trace.SpanContext) context.Context {
 func (t *Tracer) settled(s *mailbox.Settled, now time.Time) bool {
 	f := t.ended(Copy{s.App, s.Recipient, s.ID}, now)
 	if f == nil {
+		t.settledEarly(s)
 		return false
 	}
 	operation := s.As.String() // expired, recalled, …
@@ -85,23 +86,14 @@ func (t *Tracer) settled(s *mailbox.Settled, now time.Time) bool {
 
 // Delivered adds spans for copies that were written to connections.
 func (t *Tracer) Delivered(marks []mailbox.Mark) {
-	if t.open.Load() == 0 {
+	if t.idle() {
 		return
 	}
 	now := t.cfg.Now()
 	for i := range marks {
-		mk := &marks[i]
-		span, ok := t.of(Copy{mk.App, mk.Recipient, mk.ID})
-		if !ok {
-			continue
+		if span, ok := t.writtenEarly(&marks[i]); ok {
+			t.delivered(span, &marks[i], now)
 		}
-		at := now
-		if mk.Attempts <= 1 && !mk.DeliveredAt.IsZero() && mk.DeliveredAt.Before(now) {
-			at = mk.DeliveredAt
-		}
-		_, one := t.spans.Start(under(span), "deliver "+mk.App, trace.WithSpanKind(trace.SpanKindClient), trace.WithTimestamp(at),
-			message(mk.App, mk.ID, "deliver", "send", attribute.String("godwit.channel", "live"), attribute.Int64("godwit.attempt", int64(mk.Attempts))))
-		one.End(trace.WithTimestamp(at))
 	}
 }
 

@@ -50,6 +50,7 @@ func (t *Tracer) Heard(body []byte) error {
 	now := t.cfg.Now()
 	for i := range what.Followed {
 		t.join(&what.Followed[i], now)
+		t.caughtUp(what.Followed[i].Copy, now)
 	}
 	for _, c := range what.Ended {
 		t.ended(c, now)

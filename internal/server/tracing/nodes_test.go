@@ -72,6 +72,40 @@ func TestATraceGoesOnWithWhatOtherNodesDo(t *testing.T) {
 	})
 }
 
+// TestANodeThatHearsOfATraceLateAddsWhatItHasDone: the message that a copy is traced is handled after the copy itself.
+func TestANodeThatHearsOfATraceLateAddsWhatItHasDone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		to, there := &collector{}, &collector{}
+		one, stop := start(t, to, nil)
+		other, stopOther := start(t, there, nil)
+		var late [][]byte
+		one.TellOthers(func(body []byte) { late = append(late, body) })
+		other.TellOthers(func(body []byte) {
+			if err := one.Heard(body); err != nil {
+				t.Error(err)
+			}
+		})
+		publish(one, "n", asked, "ann")
+		deliver(other, "n", "ann")
+		deliver(other, "m", "ann")
+		settle(other, "n", "ann", notification.Acked)
+		for _, body := range append(late, late...) {
+			if err := other.Heard(body); err != nil {
+				t.Error(err)
+			}
+		}
+		time.Sleep(2 * time.Minute)
+		if one.Pushing("demo", "ann", "n", "fcm", 1) != nil {
+			t.Error("the first node has not heard of the end")
+		}
+		stop()
+		stopOther()
+		if got := there.names("0af7651916cd43dd8448eb211c80319c"); !slices.Equal(got, []string{"deliver demo", "ack demo"}) {
+			t.Errorf("spans of the other node %q", got)
+		}
+	})
+}
+
 func TestOtherNodesAreToldOfWhatIsSampledAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		one, stop := start(t, &collector{}, nil)

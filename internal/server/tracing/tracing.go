@@ -78,6 +78,7 @@ type Tracer struct {
 	followed map[Copy]*followed
 	add      map[Copy]Kept
 	drop     map[Copy]struct{}
+	early    early
 	saving   int // number of changes taken from these lists and not saved yet
 	news     chan struct{}
 }
