@@ -32,7 +32,7 @@ func (s *Store) lookUp(ctx context.Context, appName, id, to string, limit int) (
 	var positions []int64
 	mask, key := idMask, indexKey(idHash(appName, id), 0)
 	now := s.now()
-	err = s.read(ctx, appName, func(c *sqlite.Conn) error {
+	look := func(c *sqlite.Conn) error {
 		records = records[:0]
 		appKey, err := s.appKey(c, appName)
 		if err != nil || appKey == 0 {
@@ -49,7 +49,10 @@ func (s *Store) lookUp(ctx context.Context, appName, id, to string, limit int) (
 			return err
 		}
 		return s.readRecords(c, positions, appKey, appName, id, now, to != "", limit, &records)
-	})
+	}
+	if err = s.read(ctx, appName, look); err == nil && to != "" && lacksReply(records) {
+		err = s.read(ctx, appName, look)
+	}
 	if err != nil {
 		return nil, storeError("look up notification "+id, err)
 	}
@@ -57,6 +60,11 @@ func (s *Store) lookUp(ctx context.Context, appName, id, to string, limit int) (
 		return nil, fmt.Errorf("notification %s: %w", id, mailbox.ErrNotFound)
 	}
 	return records, nil
+}
+
+// lacksReply reports whether a reply was stored after the read of records had begun: their latest outcomes come from memory.
+func lacksReply(records []mailbox.Record) bool {
+	return slices.ContainsFunc(records, func(r mailbox.Record) bool { return r.Status == notification.Replied && r.Reply == nil })
 }
 
 // positions returns the positions whose key matches key under mask, oldest first. Some may belong to other ids with the same hash.
