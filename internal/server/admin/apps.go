@@ -162,12 +162,37 @@ type appField struct {
 	List                     bool
 }
 
-// appFields are the settings that the form has, with the parts of a change.
-var appFields = []struct {
+// appSetting is a setting of an app, a text or a list, with its place in a change.
+type appSetting struct {
 	name, label, hint string
 	text              func(*access.App, *access.AppChange) (string, **string)
 	list              func(*access.App, *access.AppChange) ([]string, **[]string)
-}{
+}
+
+// get returns the setting: the entries of a list, or one text.
+func (s *appSetting) get(app *access.App) []string {
+	if s.list != nil {
+		list, _ := s.list(app, new(access.AppChange))
+		return list
+	}
+	text, _ := s.text(app, new(access.AppChange))
+	return []string{text}
+}
+
+// change adds the setting to a change, in the form in which get returns it.
+func (s *appSetting) change(c *access.AppChange, value []string) {
+	if s.list != nil {
+		_, into := s.list(new(access.App), c)
+		list := append([]string{}, value...)
+		*into = &list
+		return
+	}
+	_, into := s.text(new(access.App), c)
+	*into = &value[0]
+}
+
+// appFields are the settings that the form has.
+var appFields = []appSetting{
 	{name: "origins", label: "Origins of web pages that may connect", hint: "one a line, like https://example.org", list: func(a *access.App, c *access.AppChange) ([]string, **[]string) { return a.Origins, &c.Origins }},
 	{name: "anonymous_origins", label: "Origins whose visitors may subscribe to push without a token", hint: "one a line", list: func(a *access.App, c *access.AppChange) ([]string, **[]string) {
 		return a.AnonymousOrigins, &c.AnonymousOrigins
@@ -212,14 +237,7 @@ func (a *admin) showAppForm(v *visit, f *appForm) error {
 	f.App, f.Path, f.Tag = app, appPath(app.Name), app.Tag()
 	for i := range appFields {
 		field := &appFields[i]
-		shown := appField{Name: field.name, Label: field.label, Hint: field.hint, List: field.list != nil}
-		if shown.List {
-			list, _ := field.list(&app, new(access.AppChange))
-			shown.Value = strings.Join(list, "\n")
-		} else {
-			shown.Value, _ = field.text(&app, new(access.AppChange))
-		}
-		f.Fields = append(f.Fields, shown)
+		f.Fields = append(f.Fields, appField{Name: field.name, Label: field.label, Hint: field.hint, List: field.list != nil, Value: strings.Join(field.get(&app), "\n")})
 	}
 	a.fillAppKeys(app.Name, &f.Keys)
 	status := http.StatusOK
@@ -256,15 +274,11 @@ func (a *admin) setApp(v *visit) error {
 		if !v.r.PostForm.Has(field.name) {
 			continue
 		}
-		if field.list == nil {
-			_, into := field.text(&app, &change)
-			value := text(v.r.PostForm, field.name)
-			*into = &value
-			continue
+		value := []string{text(v.r.PostForm, field.name)}
+		if field.list != nil {
+			value = strings.Fields(v.r.PostForm.Get(field.name))
 		}
-		_, into := field.list(&app, &change)
-		list := strings.Fields(v.r.PostForm.Get(field.name))
-		*into = &list
+		field.change(&change, value)
 	}
 	err = a.Apps.SetApp(v.r.Context(), app.Name, change)
 	f := appForm{Wrong: wrong(err), Done: err == nil}

@@ -65,12 +65,11 @@ func (a *admin) own(v *visit, f resourceForm) error {
 	}
 	s := resource.Stored{Name: app.Name, Values: setting.Values{}, Revision: app.Tag()}
 	for i := range appFields {
-		if field := &appFields[i]; field.list != nil {
-			list, _ := field.list(&app, new(access.AppChange))
-			s.Values[field.name] = setting.JSON(append([]string{}, list...))
+		field := &appFields[i]
+		if value := field.get(&app); field.list != nil {
+			s.Values[field.name] = setting.JSON(append([]string{}, value...))
 		} else {
-			text, _ := field.text(&app, new(access.AppChange))
-			s.Values[field.name] = setting.JSON(text)
+			s.Values[field.name] = setting.JSON(value[0])
 		}
 	}
 	if app.IntrospectSecret != "" {
@@ -131,15 +130,11 @@ func ownChange(app *access.App, values setting.Values, problems map[string]strin
 	change := access.AppChange{NewMintKey: values.Bool("new_token_key")}
 	for i := range appFields {
 		field := &appFields[i]
+		value := []string{values.Text(field.name)}
 		if field.list != nil {
-			_, into := field.list(app, &change)
-			list := append([]string{}, values.List(field.name)...)
-			*into = &list
-		} else {
-			_, into := field.text(app, &change)
-			text := values.Text(field.name)
-			*into = &text
+			value = values.List(field.name)
 		}
+		field.change(&change, value)
 	}
 	if _, given := values["introspect_secret"]; given {
 		secret := access.Secret(values.Text("introspect_secret"))

@@ -194,7 +194,7 @@ func (a *admin) setChannel(v *visit) error {
 		return a.channel(v, http.StatusUnprocessableEntity, p, fields, f, problems)
 	}
 	if _, changed := errors.AsType[*setting.ChangedError](err); changed {
-		p.Problem = "Somebody else has changed these settings since you opened this page. What you typed is still here: saving again replaces theirs."
+		p.Problem = changedMeanwhile
 		return a.channel(v, http.StatusConflict, p, fields, f, nil)
 	}
 	if err != nil {

@@ -1,8 +1,6 @@
 package admin
 
-import (
-	"time"
-)
+import "time"
 
 // lookEvery is the interval at which an open guide looks for its first visitor.
 const lookEvery = time.Second
@@ -73,13 +71,13 @@ func (a *admin) followGuide(v *visit) error {
 			a.Log.WarnContext(v.r.Context(), "a guide cannot be followed; browsers ask again", "app", v.person.App, "guide", g.Name, "error", err)
 			return nil // the answer has begun
 		}
-		if !news && time.Since(spoken) > comeBackAfter {
-			s.b.WriteString(": \n\n")
-			news = true
+		speak := a.say
+		if !news {
+			speak = a.alive
 		}
-		if news {
+		if news || time.Since(spoken) > comeBackAfter {
 			spoken = time.Now()
-			if a.say(s) != nil {
+			if speak(s) != nil {
 				return nil
 			}
 		}

@@ -90,7 +90,7 @@ var services = heldByApp(Kind{
 			{Field: setting.Field{Name: "timeout"}, Like: "10s"},
 			{Field: setting.Field{Name: "split", Type: setting.Tree}, Like: "shop 95\nshop@2 5", write: writeSplit, read: readSplit},
 			{Field: setting.Field{Name: "cookies", Type: setting.Bool}},
-			{Field: setting.Field{Name: "upload"}, Options: []Option{{Value: "", Text: "are refused"}, {Value: access.UploadStore, Text: "are Stored, and the worker fetches them"}}},
+			{Field: setting.Field{Name: "upload"}, Options: []Option{{Value: "", Text: "are refused"}, {Value: access.UploadStore, Text: "are stored, and the worker fetches them"}}},
 		}, nil
 	},
 	Set: func(ctx context.Context, p Place, name string, c Change) (string, error) {
@@ -146,7 +146,7 @@ func durationIn(field, text, like string) (time.Duration, error) {
 // writeSplit writes a split as a person does: a service and its weight a line.
 func writeSplit(raw json.RawMessage) string {
 	var split map[string]int
-	_ = json.Unmarshal(raw, &split) // absent, or Stored so
+	_ = json.Unmarshal(raw, &split) // absent, or stored so
 	lines := make([]string, 0, len(split))
 	for _, name := range slices.Sorted(maps.Keys(split)) {
 		lines = append(lines, name+" "+strconv.Itoa(split[name]))
