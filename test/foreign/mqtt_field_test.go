@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// TestMQTTFieldCases tries what people reported of other brokers; docs/field-cases.md says of which.
+// TestMQTTFieldCases tries faults that people reported of other brokers, which docs/field-cases.md names.
 func TestMQTTFieldCases(t *testing.T) {
 	server := keeping(t, nil, "jobs.>")
 	for name, test := range map[string]func(*testing.T, *blackbox.Server){

@@ -356,7 +356,7 @@ func (a *admin) deleteAppKey(v *visit) error {
 	return nil
 }
 
-// operatorSignIn signs in whoever has the operator key. It reports whether the key has the form of one.
+// operatorSignIn signs in a person with the operator key. It reports whether the key has the form of one.
 func (a *admin) operatorSignIn(w http.ResponseWriter, r *http.Request, secret string) bool {
 	if a.Apps == nil || !access.IsOperatorKey(secret) {
 		return false

@@ -187,7 +187,7 @@ func (a *admin) changeOrigins(v *visit) error {
 	return a.acted(v, func(*guide) {})
 }
 
-// originOf makes an origin of what people type for a site: its name, or the address of one of its pages.
+// originOf makes an origin of a site's name, or of the address of one of its pages.
 func originOf(typed string) (string, error) {
 	wrong := &mistake{http.StatusUnprocessableEntity, "Write the address of your site, like https://www.example.org."}
 	if typed == "" || len(typed) > 300 {

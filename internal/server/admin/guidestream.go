@@ -12,7 +12,7 @@ type watcher struct {
 	last  string
 }
 
-// add adds the guide to the stream if it differs from what was sent last, and reports whether it does.
+// add adds the guide to the stream if it has changed since the last time, and reports whether it has.
 func (w *watcher) add(s *stream) (bool, error) {
 	g, err := w.a.guideOf(s.v, w.about)
 	if err != nil {

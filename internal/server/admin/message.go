@@ -137,7 +137,7 @@ func heading(c *notification.Content) string {
 	return clip(strings.TrimSpace(orElse(c.Title, c.Body)), 80)
 }
 
-// deviceLine is a device that a recipient is known by.
+// deviceLine is a device of a recipient.
 type deviceLine struct {
 	Name   string
 	Online bool

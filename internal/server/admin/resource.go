@@ -98,7 +98,7 @@ type resourcePage struct {
 
 type kindTile struct{ Path, Word, Kind string }
 
-// resourceForm is what a form shows beside what is stored: what was typed, and what is wrong with it.
+// resourceForm has the input that a form shows in place of the stored values, and its problems.
 type resourceForm struct {
 	status   int
 	typed    url.Values // nil: nothing was
@@ -271,7 +271,7 @@ func refusedBy(r *resource.Kind, inputs []resource.Input, typed url.Values, isNe
 
 const changedMeanwhile = "Somebody else has changed these settings since you opened this page. What you typed is still here: saving again replaces theirs."
 
-// changed leads to the page of what was made or changed. A secret that was made is shown at once, since no other page has it.
+// changed leads to the page of a new or changed setting. A secret that was made is shown at once, since no other page has it.
 func (a *admin) changed(v *visit, r *resource.Kind, name, made string) error {
 	if made == "" {
 		a.leadTo(v, pathOf(r, name)+"?saved=1", http.StatusOK)

@@ -40,7 +40,7 @@ func hintOf(in *resource.Input, of string) string {
 	return upperFirst(strings.Replace(help, " (repeatable)", "", 1))
 }
 
-// newSetting returns a field with the stored value, or with what was typed. A secret's value is never shown.
+// newSetting returns a field with the stored value, or with the input. A secret's value is never shown.
 func newSetting(in *resource.Input, of string, s *resource.Stored, typed url.Values, problem string) settingLine {
 	l := settingLine{
 		line:  line{Name: in.Name, Label: wordOf(in, of), Field: in.Name, Hint: hintOf(in, of), Placeholder: in.Like, Problem: problem, Type: "text", Value: in.Plain(s.Values[in.Name]), On: s.Values.Bool(in.Name)},

@@ -68,7 +68,7 @@ func (t *Tracer) settledEarly(s *mailbox.Settled) {
 	t.early.settled.add(*s)
 }
 
-// caughtUp adds the spans of what this node did with a copy before it heard that the copy is traced.
+// caughtUp adds the spans of this node's deliveries and acknowledgements of a copy that came before the message that the copy is traced.
 func (t *Tracer) caughtUp(c Copy, now time.Time) {
 	t.mu.Lock()
 	f := t.followed[c]
