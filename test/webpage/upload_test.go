@@ -45,7 +45,8 @@ func TestAPersonUploadsAFileForACampaign(t *testing.T) {
 	if title != "This week's menu" || kind != "document" || id == "" {
 		t.Errorf("after the upload the form has the title %q and %q %q", title, kind, id)
 	}
-	s.presses("#start", "#progress")
+	s.presses("#start", "#ask")
+	s.presses("#go", "#progress")
 	s.sees(`[data-state="completed"]`)
 	sent := bot.Messages()
 	if last := len(sent) - 1; last < 0 || sent[last].Method != "sendDocument" || sent[last].Media != id || sent[last].Uploaded || sent[last].Chat != 7001 {

@@ -2,6 +2,7 @@ package admin
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"errors"
 	"net/http"
@@ -13,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 // Campaigns reads and changes campaigns for the pages.
@@ -27,6 +29,9 @@ type Campaigns interface {
 	Recall(ctx context.Context, app, id string) (*campaign.View, error)
 	Correct(ctx context.Context, app, id string, k campaign.Correction) (*campaign.View, error)
 	RetryUnknown(ctx context.Context, app, id string) (int64, error)
+	Clone(ctx context.Context, app, id, name, idem string, body [sha256.Size]byte) (*campaign.View, error)
+	Channels(ctx context.Context, app string, spec *campaign.Spec) ([]push.Channel, error)
+	Paces(ctx context.Context, app string, chs []push.Channel) map[push.Channel]float64
 	Revise(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time) (*campaign.View, error)
 	Test(ctx context.Context, app, id string, endpoints []audience.ID) ([]campaign.Tested, error)
 	Delete(ctx context.Context, app, id string) error
@@ -213,6 +218,7 @@ type progress struct {
 	NotRecalled int64
 	Correction  *corrected
 	Rate, ETA   string
+	Key         string // makes a second click on "Clone" find the first one's copy
 }
 
 // corrected is the progress of the last correction.
@@ -285,11 +291,11 @@ func sentence(s string) string {
 func (a *admin) progress(v *visit, c *campaign.View) progress {
 	p := progress{
 		ID: c.ID, State: c.State, Editable: c.State == campaign.Draft || c.State == campaign.Scheduled, Correctable: correctable(c), Detail: c.Detail, Moving: moving(c), Actions: actions(c), Bar: newBar(c), Total: c.Total(),
-		Enumerated: c.Enumerated || c.State == campaign.Draft, Funnel: funnel(c), Shown: c.Shown, Clicked: c.Clicked, NotRecalled: c.NotRecalled,
+		Key: rand.Text(), Enumerated: c.Enumerated || c.State == campaign.Draft, Funnel: funnel(c), Shown: c.Shown, Clicked: c.Clicked, NotRecalled: c.NotRecalled,
 	}
 	if c.State == campaign.Draft {
-		if n, err := a.reach(v, &c.Spec.Audience); err == nil { // else the question is asked without figures
-			p.Actions[0].Confirm = question(&c.Spec, n)
+		if o, err := a.outlook(v, &c.Spec, c.SendAt); err == nil { // else the question is asked without figures
+			p.Actions[0].Confirm = o.question()
 		}
 	}
 	if k := c.Spec.Correction; k != nil {
@@ -355,6 +361,22 @@ func (a *admin) deleteCampaign(v *visit) error {
 	}
 	a.Log.InfoContext(ctx, "campaign deleted on the web page", "app", app, "campaign", id, "by", v.person.Name())
 	a.leadTo(v, "/ui/campaigns", http.StatusOK)
+	return nil
+}
+
+// cloneCampaign makes a draft of a campaign and leads to its form.
+func (a *admin) cloneCampaign(v *visit) error {
+	if err := parseForm(v.r); err != nil {
+		return err
+	}
+	ctx, app, id := v.r.Context(), v.person.App, v.r.PathValue("id")
+	c, err := a.Campaigns.Clone(ctx, app, id, "", text(v.r.PostForm, "key"), sha256.Sum256([]byte("clone "+id)))
+	if err != nil {
+		return explain(err)
+	}
+	a.Log.InfoContext(ctx, "campaign cloned on the web page", "app", app, "campaign", c.ID, "of", id, "by", v.person.Name())
+	v.made = c.ID
+	a.leadTo(v, "/ui/campaigns/"+c.ID+"/edit", http.StatusOK)
 	return nil
 }
 

@@ -28,6 +28,7 @@ type compose struct {
 	Tags     []string
 	Template *line // nil: the app has no templates, and the campaign uses none
 	Preview  preview
+	Ask      *confirmation // nil: nothing is asked
 }
 
 type channelChoice struct {
@@ -175,20 +176,21 @@ func (a *admin) reviseCampaign(v *visit) error {
 }
 
 // save stores a posted campaign and starts it if the form asks for that. If the input is wrong, it shows the form again as typed, with its
-// mistakes.
+// mistakes; if it is right and is to be sent, with the question whether to send it.
 func (a *admin) save(v *visit, was *campaign.View) error {
 	f, err := a.readForm(v, was)
 	if err != nil {
 		return err
 	}
+	then := f.text("then")
 	switch {
-	case f.more:
+	case f.more, then == "back":
 		f.Problems = nil
 		return a.form(v, http.StatusOK, newCompose(f, was))
-	case f.text("then") == "template":
+	case then == "template":
 		return a.useTemplate(v, f, was)
 	}
-	start := f.text("then") == "start"
+	start := then == "start" || then == "ask"
 	if !start && !f.sendAt.IsZero() {
 		f.blame("send_at", "a campaign with a time is sent at that time. Save and start it, or leave the time empty for a draft")
 	}
@@ -202,6 +204,9 @@ func (a *admin) save(v *visit, was *campaign.View) error {
 	}
 	if len(f.Problems) > 0 {
 		return a.form(v, http.StatusUnprocessableEntity, newCompose(f, was))
+	}
+	if before := f.text("asked"); then == "ask" || start && before != "" && before != f.asked() {
+		return a.ask(v, f, was)
 	}
 	c, err := a.keep(v, f, was)
 	if errors.Is(err, campaign.ErrReused) {

@@ -338,6 +338,62 @@ func TestCampaignThatCannotStartStaysADraftInTheForm(t *testing.T) {
 	}
 }
 
+func TestACampaignIsAskedAboutAfterItsChecks(t *testing.T) {
+	w := newWorld(t)
+	b := w.signedIn()
+	w.subscribe("shop", "a")
+	w.subscribe("shop", "b")
+	form := url.Values{"title": {"x"}, "channel": {"webhook"}, "then": {"ask"}, "key": {"k"}, "rate": {"fast"}, "quiet_from": {"22:00"}, "quiet_to": {"08:00"}}
+	if status, page := b.post("/ui/campaigns", form); status != http.StatusUnprocessableEntity || strings.Contains(page, `id="question"`) {
+		t.Fatalf("a mistake is asked about: %d\n%s", status, page)
+	}
+	form.Set("rate", "1/m")
+	status, page := b.post("/ui/campaigns", form)
+	wants(t, page, "Send it to 2 addresses over Webhook, about 2 minutes at 1 a minute?", `data-over="webhook"`, "22:00 to 08:00, the recipient", `id="ends"`)
+	if list, err := w.store.List(t.Context(), "shop", 10, 0); status != http.StatusOK || err != nil || len(list) > 0 {
+		t.Fatalf("before the answer: %d, %d campaigns, %v", status, len(list), err)
+	}
+	again := formOf(t, page)
+	again.Set("then", "back")
+	if _, page = b.post("/ui/campaigns", again); strings.Contains(page, `id="question"`) || !strings.Contains(page, `value="1/m"`) {
+		t.Errorf("back in the form:\n%s", page)
+	}
+	again.Set("then", "start")
+	again.Set("title", "y")
+	_, page = b.post("/ui/campaigns", again)
+	wants(t, page, "It was changed after the question", `id="question"`)
+	again = formOf(t, page)
+	again.Set("then", "start")
+	if _, page = b.post("/ui/campaigns", again); !strings.Contains(page, `data-state="running"`) {
+		t.Errorf("after the answer:\n%s", page)
+	}
+}
+
+func TestAChannelThatIsNotSetUpIsAMistakeBeforeTheQuestion(t *testing.T) {
+	b := newWorld(t).signedIn()
+	status, page := b.post("/ui/campaigns", url.Values{"title": {"x"}, "channel": {"telegram"}, "then": {"ask"}, "key": {"k"}})
+	if status != http.StatusConflict || !strings.Contains(problemAt(t, page, "channel"), "not set up") || strings.Contains(page, `id="question"`) {
+		t.Errorf("answered %d:\n%s", status, page)
+	}
+}
+
+func TestACloneIsADraftWithoutTimesAndMadeOnce(t *testing.T) {
+	w := newWorld(t)
+	b := w.signedIn()
+	at := time.Now().Add(time.Hour).UTC()
+	id := b.create(url.Values{"name": {"Spring"}, "title": {"x"}, "channel": {"webhook"}, "rate": {"5/s"}, "send_at": {at.Format("2006-01-02T15:04")}, "then": {"start"}, "key": {"k"}})
+	key := url.Values{"key": {"once"}}
+	_, page := b.post("/ui/campaigns/"+id+"/clone", key)
+	form := formOf(t, page)
+	if form.Get("name") != "Copy of Spring" || form.Get("rate") != "5/s" || form.Get("title") != "x" || form.Get("send_at") != "" {
+		t.Errorf("the copy's form: %v", form)
+	}
+	b.post("/ui/campaigns/"+id+"/clone", key)
+	if list, err := w.store.List(t.Context(), "shop", 10, 0); err != nil || len(list) != 2 || list[0].State != campaign.Draft {
+		t.Errorf("%d campaigns, %v", len(list), err)
+	}
+}
+
 func TestConflictingFormKeepsItsValues(t *testing.T) {
 	b := newWorld(t).signedIn()
 	b.create(url.Values{"title": {"x"}, "key": {"k"}})

@@ -51,6 +51,7 @@ var functions = template.FuncMap{
 	"day":          func(t time.Time) string { return t.Format("2 Jan") },
 	"stamp":        func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
 	"when":         when,
+	"pace":         rateWords,
 	"who":          signin.Person.Name,
 	"complete":     (*guide).complete,
 	"begun":        (*guide).begun,

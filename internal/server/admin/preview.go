@@ -5,6 +5,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"time"
 
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/campaign"
@@ -86,7 +87,6 @@ type preview struct {
 	Troubles []trouble
 	Counted  bool
 	reached
-	Question string // that a click on the button for sending asks; empty: there is none, since the message has mistakes
 	Previews []bubble
 	Template string // that it is of
 	Left     string // the template whose message this no longer is
@@ -140,9 +140,6 @@ func (a *admin) preview(v *visit, f *reading) (*preview, error) {
 	if p.Troubles = f.troubles(); blank || len(p.Troubles) > 0 {
 		return p, nil
 	}
-	if p.Counted {
-		p.Question = question(&f.spec, p.reached)
-	}
 	missing, err := a.missing(v, f)
 	if err != nil {
 		return nil, err
@@ -173,11 +170,15 @@ type reached struct {
 
 // reach counts the addresses in an audience, for at most lookFor.
 func (a *admin) reach(v *visit, who *audience.Audience) (n reached, err error) {
+	return a.reachUntil(v, who, a.now().Add(lookFor))
+}
+
+// reachUntil counts the addresses in an audience; at the latest soon after until it stops.
+func (a *admin) reachUntil(v *visit, who *audience.Audience, until time.Time) (n reached, err error) {
 	sel, err := who.Select("")
 	if err != nil {
 		return n, err
 	}
-	until := a.now().Add(lookFor)
 	for after := int64(0); ; {
 		part, err := a.Audience.CountPart(v.r.Context(), v.person.App, sel, after)
 		if err != nil {

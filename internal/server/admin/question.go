@@ -1,40 +1,177 @@
 package admin
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
-// question asks whether a campaign shall be sent. It says how many it reaches, over what, and at its own rate for how long.
-func question(s *campaign.Spec, n reached) string {
-	if n.Count == 0 && n.Looked == 0 {
+// outlook is what is known of a campaign before it is sent: whom it reaches over what, how fast, and when it ends.
+type outlook struct {
+	reached               // over all channels together
+	By      []reachedOver // the channels that reach somebody
+	Rate    campaign.Rate // as asked for; 0: none was
+	Took    time.Duration // 0: not known
+	Spread  time.Duration
+	Begin   time.Time // zero: at once
+	End     time.Time // zero: not known
+}
+
+// reachedOver is the number of addresses that a campaign reaches over one channel.
+type reachedOver struct {
+	Channel push.Channel
+	Count   int64
+}
+
+// outlook counts whom a campaign reaches over its channels, for at most lookFor, and estimates how long its messages take.
+func (a *admin) outlook(v *visit, s *campaign.Spec, sendAt time.Time) (o outlook, err error) {
+	ctx, app := v.r.Context(), v.person.App
+	channels, err := a.Campaigns.Channels(ctx, app, s)
+	if err != nil {
+		return o, err
+	}
+	until := a.now().Add(lookFor)
+	for _, ch := range channels {
+		who := s.Audience
+		who.Channels = []push.Channel{ch}
+		n, err := a.reachUntil(v, &who, until)
+		if err != nil {
+			return o, err
+		}
+		if o.Count, o.Looked = o.Count+n.Count, o.Looked+n.Looked; n.Count > 0 {
+			o.By = append(o.By, reachedOver{ch, n.Count})
+		}
+	}
+	o.Rate, o.Spread, o.Begin = s.Rate, time.Duration(s.Spread), sendAt
+	o.estimate(a.Campaigns.Paces(ctx, app, channels))
+	if took := max(o.Took, o.Spread); took > 0 && o.Looked == 0 {
+		o.End = a.now().Add(took)
+		if sendAt.After(a.now()) {
+			o.End = sendAt.Add(took)
+		}
+	}
+	return o, nil
+}
+
+// estimate finds how long the messages take: channels send beside each other, each at its provider's pace, and all together at most at the
+// campaign's own rate. Without that rate, one provider that publishes none makes it unknown.
+func (o *outlook) estimate(paces map[push.Channel]float64) {
+	if o.Looked > 0 || o.Count == 0 {
+		return
+	}
+	at := func(n int64, rate float64) time.Duration {
+		return time.Duration(float64(n) / rate * float64(time.Second))
+	}
+	known := true
+	for _, by := range o.By {
+		if pace := paces[by.Channel]; pace > 0 {
+			o.Took = max(o.Took, at(by.Count, pace))
+		} else {
+			known = false
+		}
+	}
+	if o.Rate > 0 {
+		o.Took = max(o.Took, at(o.Count, float64(o.Rate)))
+	} else if !known {
+		o.Took = 0
+	}
+}
+
+// question asks whether the campaign shall be sent.
+func (o *outlook) question() string {
+	if o.Count == 0 && o.Looked == 0 {
 		return "It reaches nobody now. Start it all the same?"
 	}
 	var q strings.Builder
 	q.WriteString("Send it to ")
-	if n.Looked > 0 {
+	if o.Looked > 0 {
 		q.WriteString("at least ")
 	}
-	q.WriteString(count(n.Count))
-	if q.WriteString(" address"); n.Count != 1 {
+	q.WriteString(count(o.Count))
+	if q.WriteString(" address"); o.Count != 1 {
 		q.WriteString("es")
 	}
-	if channels := s.Audience.Channels; len(channels) > 0 {
-		names := make([]string, len(channels))
-		for i, ch := range channels {
-			names[i] = channelWord(ch)
+	for i, by := range o.By {
+		switch {
+		case len(o.By) == 1:
+			q.WriteString(" over " + channelWord(by.Channel))
+		case i == 0:
+			fmt.Fprintf(&q, ": %s over %s", count(by.Count), channelWord(by.Channel))
+		default:
+			fmt.Fprintf(&q, ", %s over %s", count(by.Count), channelWord(by.Channel))
 		}
-		q.WriteString(" over " + strings.Join(names, ", "))
 	}
-	if s.Rate > 0 && n.Looked == 0 {
-		took := time.Duration(float64(n.Count) / float64(s.Rate) * float64(time.Second))
-		fmt.Fprintf(&q, ", about %s at %s a second", lasted(took), decimal(float64(s.Rate)))
+	if o.Took > 0 {
+		q.WriteString(", about " + lasted(o.Took))
+		if o.Rate > 0 {
+			q.WriteString(" at " + rateWords(o.Rate))
+		}
 	}
-	if s.Spread > 0 {
-		q.WriteString(", within " + lasted(time.Duration(s.Spread)))
+	if o.Spread > 0 {
+		q.WriteString(", within " + lasted(o.Spread))
 	}
 	return q.String() + "?"
+}
+
+// rateWords writes a rate for people: 30 a second.
+func rateWords(r campaign.Rate) string {
+	return strings.NewReplacer("/s", " a second", "/m", " a minute", "/h", " an hour").Replace(r.String())
+}
+
+// confirmation is the part of the form that asks before a campaign is sent. The server shows it after it has checked the form.
+type confirmation struct {
+	outlook
+	Question string
+	Changed  bool // the form was changed after it was asked
+	Quiet    string
+	Asked    string // what the question was about: see asked
+}
+
+// unasked are the fields that say nothing about the campaign.
+var unasked = []string{"then", "asked", "timezone", "key", "id"}
+
+// asked names the form's values, so that a confirmation holds for what was shown and for nothing else.
+func (f *form) asked() string {
+	about := make(url.Values)
+	for name, values := range f.Values {
+		values = slices.DeleteFunc(slices.Clone(values), func(s string) bool { return strings.TrimSpace(s) == "" })
+		if len(values) > 0 && !slices.Contains(unasked, name) {
+			about[name] = values
+		}
+	}
+	var b strings.Builder
+	for _, name := range slices.Sorted(maps.Keys(about)) {
+		for _, value := range about[name] {
+			fmt.Fprintf(&b, "%q %q\n", name, strings.TrimSpace(value))
+		}
+	}
+	sum := sha256.Sum256([]byte(b.String()))
+	return hex.EncodeToString(sum[:8])
+}
+
+// ask shows the form with the question whether it shall be sent.
+func (a *admin) ask(v *visit, f *reading, was *campaign.View) error {
+	o, err := a.outlook(v, &f.spec, f.sendAt)
+	if err != nil {
+		status, ok := f.refused(err)
+		if !ok {
+			return explain(err)
+		}
+		return a.form(v, status, newCompose(f, was))
+	}
+	c := newCompose(f, was)
+	c.Ask = &confirmation{outlook: o, Question: o.question(), Changed: f.text("then") == "start", Asked: f.asked()}
+	if q := f.spec.Quiet; q != nil {
+		c.Ask.Quiet = q.From + " to " + q.To + ", " + zoneName(q)
+	}
+	return a.form(v, http.StatusOK, c)
 }

@@ -50,6 +50,7 @@ func (a *admin) routes() map[string]route {
 		"POST /ui/campaigns/{id}/test":          {signin.Send, a.testCampaign, "campaign.test"},
 		"POST /ui/campaigns/{id}/correct":       {signin.Send, a.correctCampaign, "campaign.correct"},
 		"POST /ui/campaigns/{id}/delete":        {signin.Send, a.deleteCampaign, "campaign.delete"},
+		"POST /ui/campaigns/{id}/clone":         {signin.Send, a.cloneCampaign, "campaign.clone"},
 		"POST /ui/campaigns/{id}/{action}":      {signin.Send, a.actOnCampaign, "campaign.{action}"},
 		"GET /ui/templates":                     {signin.View, a.listTemplates, ""},
 		"POST /ui/templates":                    {signin.Send, a.makeTemplate, "template.set"},

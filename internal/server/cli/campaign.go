@@ -70,7 +70,7 @@ func (p *program) campaignCommand() *cobra.Command {
 		verb("resume", "Let a paused campaign go on", true),
 		verb("cancel", "End a campaign; what is pending is not sent", false),
 		verb("recall", "Take back what was sent, as far as the channels can", true),
-		p.campaignCorrect(), p.campaignRetry(), p.campaignTest(), p.campaignPreview(), p.campaignWatch(), p.campaignDeliveries(), p.campaignDelete(),
+		p.campaignCorrect(), p.campaignClone(), p.campaignRetry(), p.campaignTest(), p.campaignPreview(), p.campaignWatch(), p.campaignDeliveries(), p.campaignDelete(),
 	)
 	return cmd
 }

@@ -82,6 +82,7 @@ var completions = map[string]completion{
 	"campaign resume":      {"/v1/campaigns", "id"},
 	"campaign cancel":      {"/v1/campaigns", "id"},
 	"campaign recall":      {"/v1/campaigns", "id"},
+	"campaign clone":       {"/v1/campaigns", "id"},
 	"campaign correct":     {"/v1/campaigns", "id"},
 	"campaign watch":       {"/v1/campaigns", "id"},
 	"campaign deliveries":  {"/v1/campaigns", "id"},

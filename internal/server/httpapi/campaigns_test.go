@@ -272,3 +272,27 @@ func TestForgedReportsAndClicksAreRefused(t *testing.T) {
 		problem(http.StatusForbidden, "bad-token", "")
 	w.do(request{method: "POST", path: "/v1/track", key: "-", body: `{"token":"x","event":"eaten"}`}).problem(http.StatusBadRequest, "bad-input", "event")
 }
+
+func TestACloneIsADraftOfItsOwn(t *testing.T) {
+	w, _, _ := campaigns(t)
+	at := time.Now().Add(time.Hour).UTC().Format(time.RFC3339)
+	v := decode[campaignView](w.post("/v1/campaigns", `{"name":"News","content":{"title":"x"},"audience":{"channels":["webhook"]},"rate":"5/s","send_at":"`+at+`"}`).want(http.StatusCreated))
+	clone := func(body string, status int) campaignView {
+		t.Helper()
+		r := request{method: "POST", path: "/v1/campaigns/" + v.ID + "/clone", body: body, header: map[string]string{"Idempotency-Key": "k1"}}
+		return decode[campaignView](w.do(r).want(status))
+	}
+	first := clone("", http.StatusCreated)
+	if first.ID == v.ID || first.State != "draft" || first.RateLimit != "5/s" || first.Content["title"] != "x" {
+		t.Errorf("the clone: %+v", first)
+	}
+	if again := clone("", http.StatusOK); again.ID != first.ID || !again.Duplicate {
+		t.Errorf("a retry made %+v", again)
+	}
+	body := string(w.get("/v1/campaigns/" + first.ID).want(http.StatusOK).body)
+	if !strings.Contains(body, `"name":"Copy of News"`) || !strings.Contains(body, `"send_at":null`) {
+		t.Errorf("the clone: %s", body)
+	}
+	w.post("/v1/campaigns/"+v.ID+"/clone", `{"name":"`+strings.Repeat("x", 201)+`"}`).problem(http.StatusBadRequest, "bad-input", "name")
+	w.post("/v1/campaigns/none/clone", "").problem(http.StatusNotFound, "not-found", "")
+}

@@ -68,16 +68,6 @@ setInterval(() => {
 // htmx tells of the page itself and of each part that it puts in.
 document.addEventListener("htmx:load", (e) => localize(e.detail.elt.parentElement ?? document));
 
-// The question before a campaign starts has the figures of the preview. Where the preview shows mistakes nothing is asked: the answer lists
-// them.
-document.addEventListener("htmx:confirm", (e) => {
-  const preview = e.detail.elt.dataset.asks && document.querySelector(e.detail.elt.dataset.asks);
-  if (!preview) return;
-  e.preventDefault();
-  const question = preview.querySelector("[data-question]")?.dataset.question ?? e.detail.question;
-  if (preview.querySelector(".notice") || confirm(question)) e.detail.issueRequest(true);
-});
-
 // The bytes of an upload show how far it is: the server reads the file as it comes. htmx reports the bytes of the answer by the same
 // event; an answer is shorter than its file.
 // A button may name its form, and may be replaced by the answer before the request has ended.

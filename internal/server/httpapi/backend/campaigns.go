@@ -163,6 +163,31 @@ func (a *API) CreateCampaign(c *call.Call) error {
 	return c.Value(status, viewCampaign(v, true))
 }
 
+// CloneCampaign is POST /v1/campaigns/{id}/clone.
+func (a *API) CloneCampaign(c *call.Call) error {
+	idem, err := call.IdempotencyKey(c.R.Header)
+	if err != nil {
+		return err
+	}
+	var name string
+	if err := verbBody(c, call.Fields{"name": &name}); err != nil {
+		return err
+	}
+	id := c.R.PathValue("id")
+	v, err := a.Campaigns.Clone(c.Ctx, c.Key.App, id, name, idem, sha256.Sum256([]byte("clone "+id+"\n"+name)))
+	if err != nil {
+		return campaignError(err)
+	}
+	status := http.StatusCreated
+	if v.Duplicate {
+		status = http.StatusOK
+	} else {
+		a.Log.InfoContext(c.Ctx, "campaign cloned", "app", c.Key.App, "campaign", v.ID, "of", id, "by", c.Key.Key)
+	}
+	c.Made = v.ID
+	return c.Value(status, viewCampaign(v, true))
+}
+
 // ReviseCampaign is PUT /v1/campaigns/{id}: it changes a campaign that has not begun.
 func (a *API) ReviseCampaign(c *call.Call) error {
 	spec, sendAt, _, err := a.campaignBody(c)
