@@ -41,14 +41,14 @@ func TestAPersonImportsATableWithBadLines(t *testing.T) {
 		s.chooses("#channel", "telegram")
 		s.does("choose the file", chromedp.SetUploadFiles("#file", []string{file}, chromedp.ByQuery))
 		s.clicks("#import button")
-		s.reads("#result", "9,988 would be registered or renewed, 12 refused")
+		s.reads("#result", "9,988 would be registered or renewed. 12 refused")
 	}
 	s.sees("#import")
 	check()
 	s.reads("#result", "attribute age, numbers")
 	s.reads("#first", "name = Reader 0")
 	s.clicks("#run")
-	s.reads("#result", "9,988 registered or renewed, 9,988 of them new, 12 refused")
+	s.reads("#result", "9,988 registered or renewed, 9,988 of them new. 12 refused")
 	s.does("see the progress go", chromedp.WaitNotVisible("progress[data-sent]", chromedp.ByQuery))
 	var report string
 	const fetch = `fetch(document.querySelector("#report").href).then(r => r.text()).catch(() => atob(document.querySelector("#report").href.split(",")[1]))`

@@ -20,6 +20,7 @@ import (
 	"godwit.dev/godwit/internal/access/signin/provider"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/server/admin/resource"
+	"godwit.dev/godwit/internal/server/admin/words"
 	"godwit.dev/godwit/internal/server/module"
 	"godwit.dev/godwit/internal/server/watch"
 )
@@ -120,6 +121,7 @@ func New(cfg Config) (http.Handler, error) {
 	mux.HandleFunc("GET /{$}", a.front)
 	mux.HandleFunc("POST /ui/sign-in", a.signIn)
 	mux.HandleFunc("POST /ui/sign-out", a.signOut)
+	mux.HandleFunc("POST "+languagePath, a.chooseLanguage)
 	if a.Provider != nil {
 		mux.HandleFunc("GET /ui/oidc/start", a.goToProvider)
 		mux.HandleFunc("GET /ui/oidc/callback", a.comeBack)
@@ -146,6 +148,7 @@ type visit struct {
 	w      http.ResponseWriter
 	r      *http.Request
 	person person
+	lang   *words.Language
 	login  string // id of the login that the request belongs to
 	status int    // status of the answer; 0: none yet
 	again  bool   // the answer shows the form again: nothing was done
@@ -202,7 +205,7 @@ func (a *admin) signedIn(p page) http.HandlerFunc {
 		}
 		if err != nil {
 			a.Log.ErrorContext(r.Context(), "who is signed in to the web page could not be read", "error", err)
-			a.fail(w, r, person{}, &mistake{http.StatusServiceUnavailable, cannotCheck})
+			a.fail(w, r, person{}, mistaken(http.StatusServiceUnavailable, cannotCheck))
 			return
 		}
 		ctx := r.Context()
@@ -211,7 +214,7 @@ func (a *admin) signedIn(p page) http.HandlerFunc {
 			ctx, cancel = context.WithTimeoutCause(ctx, patience, fmt.Errorf("the page was not ready in %s", patience))
 			defer cancel()
 		}
-		if err := p(&visit{w: w, r: r.WithContext(ctx), person: s.Person, login: s.ID}); err != nil {
+		if err := p(&visit{w: w, r: r.WithContext(ctx), person: s.Person, login: s.ID, lang: a.language(r)}); err != nil {
 			a.fail(w, r, s.Person, err)
 		}
 	}
@@ -220,17 +223,25 @@ func (a *admin) signedIn(p page) http.HandlerFunc {
 // mistake is an error that a person can mend.
 type mistake struct {
 	status int
-	text   string
+	text   string // in English, with places for args
+	args   []any
 }
 
-func (m *mistake) Error() string { return m.text }
+// mistaken makes a mistake. The page shows its text in the person's language.
+func mistaken(status int, text string, args ...any) *mistake { return &mistake{status, text, args} }
+
+func (m *mistake) Error() string { return m.in(words.English) }
+
+// in returns the text in a language.
+func (m *mistake) in(l *words.Language) string { return l.T(m.text, m.args...) }
 
 // fail shows an error: a mistake that the person can mend with its text, any other error without details, which go to the log.
 func (a *admin) fail(w http.ResponseWriter, r *http.Request, who person, err error) {
-	status, text := http.StatusInternalServerError, "Something went wrong on the server. Its log says more."
+	l := a.language(r)
+	status, text := http.StatusInternalServerError, l.T("Something went wrong on the server. Its log says more.")
 	var m *mistake
 	if errors.As(err, &m) {
-		status, text = m.status, m.text
+		status, text = m.status, m.in(l)
 	} else {
 		a.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "error", err)
 	}
@@ -244,7 +255,7 @@ func (a *admin) fail(w http.ResponseWriter, r *http.Request, who person, err err
 		a.render(w, r, who.Role, status, "notice", "notice", text)
 		return
 	}
-	a.render(w, r, who.Role, status, "error", "page", frame{Title: "Error", Person: who, Version: a.Version, Content: text})
+	a.render(w, r, who.Role, status, "error", "page", frame{Title: l.T("Error"), Person: who, Version: a.Version, Content: text})
 }
 
 // frame is the data that the template of every whole page gets.
@@ -273,9 +284,9 @@ func (a *admin) answer(v *visit, status int, name, block string, data any) {
 	a.render(v.w, v.r, v.person.Role, status, name, block, data)
 }
 
-// draw renders a template as a role may see it.
-func (a *admin) draw(role signin.Role, name, block string, data any) (string, error) {
-	page, err := a.pages.get(role, name)
+// draw renders a template in a language, as a role may see it.
+func (a *admin) draw(l *words.Language, role signin.Role, name, block string, data any) (string, error) {
+	page, err := a.pages.get(l, role, name)
 	if err != nil {
 		return "", err
 	}
@@ -285,7 +296,7 @@ func (a *admin) draw(role signin.Role, name, block string, data any) (string, er
 }
 
 func (a *admin) render(w http.ResponseWriter, r *http.Request, role signin.Role, status int, name, block string, data any) {
-	drawn, err := a.draw(role, name, block, data)
+	drawn, err := a.draw(a.language(r), role, name, block, data)
 	if err != nil {
 		a.Log.ErrorContext(r.Context(), "page could not be made", "page", name, "error", err)
 		http.Error(w, "The page could not be made. The server's log says more.", http.StatusInternalServerError)

@@ -209,7 +209,7 @@ func TestADraftIsChangedTestedAndDeleted(t *testing.T) {
 	endpoints, _, _, err := w.store.ListEndpoints(t.Context(), "shop", audience.Active, everybody(t), 0, 1)
 	must(t, err)
 	_, page = b.post("/ui/campaigns/"+id+"/test", url.Values{"to": {endpoints[0].ID.String()}}, "HX-Request", "true")
-	wants(t, page, `<span class="state accepted">accepted</span> webhook`)
+	wants(t, page, `<span class="state accepted">accepted</span> Webhook`)
 
 	_, page = b.post("/ui/campaigns/"+id+"/delete", nil)
 	wants(t, page, "No campaign yet")
@@ -346,7 +346,7 @@ func TestAudienceIsCounted(t *testing.T) {
 	_, page := b.get("/ui/audience")
 	wants(t, page, "<b>2</b><span>active", "news", "sport", "Endpoints by day: 2 gained, 0 lost", `data-gained="2" data-lost="0"`, `data-gained="0" data-lost="0"`)
 	_, page = b.post("/ui/audience/count", url.Values{"tags_any": {"news"}}, "HX-Request", "true")
-	wants(t, page, "<b>1</b> active addresses match")
+	wants(t, page, "<b>1</b> active address matches")
 	_, page = b.post("/ui/audience/count", url.Values{"where": {`city = `}}, "HX-Request", "true")
 	wants(t, page, "where")
 }

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/access/audit"
 	"godwit.dev/godwit/internal/access/signin"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // Apps manages the server's apps for operators, as /v1/apps does.
@@ -72,20 +73,20 @@ func (a *admin) listApps(v *visit) error { return a.showApps(v, &appList{}) }
 func (a *admin) showApps(v *visit, l *appList) error {
 	all := a.Apps.Apps()
 	for i := range all[:min(len(all), mostApps)] {
-		l.Items = append(l.Items, appLine{App: all[i], Path: appPath(all[i].Name), Keys: int64(len(a.Access.Keys(all[i].Name))), Trust: trust(&all[i])})
+		l.Items = append(l.Items, appLine{App: all[i], Path: appPath(all[i].Name), Keys: int64(len(a.Access.Keys(all[i].Name))), Trust: trust(v.lang, &all[i])})
 	}
 	status := http.StatusOK
 	if l.Wrong != "" {
 		status, v.again = http.StatusUnprocessableEntity, true
 	}
-	a.answer(v, status, "apps", "page", frame{Title: "Apps", Here: "apps", Person: v.person, Version: a.Version, Content: l})
+	a.answer(v, status, "apps", "page", frame{Title: v.t("Apps"), Here: "apps", Person: v.person, Version: a.Version, Content: l})
 	return nil
 }
 
 func appPath(name string) string { return appsPath + "/" + url.PathEscape(name) }
 
 // trust says how clients of an app prove who they are.
-func trust(app *access.App) string {
+func trust(l *words.Language, app *access.App) string {
 	ways := []string{}
 	own := 0
 	for _, k := range app.JWTKeys {
@@ -94,16 +95,16 @@ func trust(app *access.App) string {
 		}
 	}
 	if own > 0 {
-		ways = append(ways, "own keys")
+		ways = append(ways, l.T("own keys"))
 	}
 	if app.JWKSURL != "" {
 		ways = append(ways, "JWKS")
 	}
 	if app.IntrospectURL != "" {
-		ways = append(ways, "introspection")
+		ways = append(ways, l.T("introspection"))
 	}
 	if len(ways) == 0 {
-		return "tokens that Godwit makes"
+		return l.T("tokens that Godwit makes")
 	}
 	return strings.Join(ways, ", ")
 }
@@ -117,7 +118,7 @@ func (a *admin) createApp(v *visit) error {
 	v.made = l.Name
 	ctx := v.r.Context()
 	err := a.Apps.CreateApp(ctx, l.Name, access.AppChange{})
-	if l.Wrong = wrong(err); l.Wrong != "" {
+	if l.Wrong = wrong(v.lang, err); l.Wrong != "" {
 		return a.showApps(v, &l)
 	}
 	if err != nil {
@@ -131,16 +132,16 @@ func (a *admin) createApp(v *visit) error {
 }
 
 // wrong is what a person can mend; empty: nothing, or the error is another one.
-func wrong(err error) string {
+func wrong(l *words.Language, err error) string {
 	var field *notification.FieldError
 	var tag *access.TagError
 	switch {
 	case errors.As(err, &field):
 		return field.Error() + "."
 	case errors.Is(err, access.ErrExists):
-		return "There is an app of this name."
+		return l.T("There is an app of this name.")
 	case errors.As(err, &tag):
-		return "Another operator has changed it since you opened this page. Here is what it says now; what you typed is not kept."
+		return l.T("Another operator has changed it since you opened this page. Here is what it says now; what you typed is not kept.")
 	}
 	return ""
 }
@@ -222,7 +223,7 @@ var appFields = []appSetting{
 func (a *admin) appNamed(v *visit) (access.App, error) {
 	app, err := a.Apps.Stored(v.r.PathValue("app"))
 	if errors.Is(err, access.ErrUnknownApp) {
-		return app, &mistake{http.StatusNotFound, "There is no such app. Another operator may have deleted it."}
+		return app, mistaken(http.StatusNotFound, "There is no such app. Another operator may have deleted it.")
 	}
 	return app, err
 }
@@ -237,7 +238,7 @@ func (a *admin) showAppForm(v *visit, f *appForm) error {
 	f.App, f.Path, f.Tag = app, appPath(app.Name), app.Tag()
 	for i := range appFields {
 		field := &appFields[i]
-		f.Fields = append(f.Fields, appField{Name: field.name, Label: field.label, Hint: field.hint, List: field.list != nil, Value: strings.Join(field.get(&app), "\n")})
+		f.Fields = append(f.Fields, appField{Name: field.name, Label: v.t(field.label), Hint: v.t(field.hint), List: field.list != nil, Value: strings.Join(field.get(&app), "\n")})
 	}
 	a.fillAppKeys(app.Name, &f.Keys)
 	status := http.StatusOK
@@ -281,7 +282,7 @@ func (a *admin) setApp(v *visit) error {
 		field.change(&change, value)
 	}
 	err = a.Apps.SetApp(v.r.Context(), app.Name, change)
-	f := appForm{Wrong: wrong(err), Done: err == nil}
+	f := appForm{Wrong: wrong(v.lang, err), Done: err == nil}
 	if err != nil && f.Wrong == "" {
 		return err
 	}
@@ -298,11 +299,11 @@ func (a *admin) deleteApp(v *visit) error {
 		return err
 	}
 	if text(v.r.PostForm, "name") != app.Name {
-		return a.showAppForm(v, &appForm{Wrong: "The app is not deleted: type its name."})
+		return a.showAppForm(v, &appForm{Wrong: v.t("The app is not deleted: type its name.")})
 	}
 	tag := text(v.r.PostForm, "revision")
 	if err := a.Apps.DeleteApp(v.r.Context(), app.Name, &tag); err != nil {
-		if f := (appForm{Wrong: wrong(err)}); f.Wrong != "" {
+		if f := (appForm{Wrong: wrong(v.lang, err)}); f.Wrong != "" {
 			return a.showAppForm(v, &f)
 		}
 		return err
@@ -327,7 +328,7 @@ func (a *admin) createAppKey(v *visit) error {
 		k, secret, err = a.Keys.CreateKey(v.r.Context(), app.Name, text(v.r.PostForm, "key"), roles)
 	}
 	if err != nil {
-		if f := (appForm{Wrong: wrong(err)}); f.Wrong != "" {
+		if f := (appForm{Wrong: wrong(v.lang, err)}); f.Wrong != "" {
 			return a.showAppForm(v, &f)
 		}
 		return err
@@ -343,11 +344,11 @@ func (a *admin) deleteAppKey(v *visit) error {
 	}
 	id := v.r.PathValue("id")
 	if notification.CheckName("id", id) != nil {
-		return &mistake{http.StatusNotFound, noSuchKey}
+		return mistaken(http.StatusNotFound, noSuchKey)
 	}
 	err = a.Keys.DeleteKey(v.r.Context(), app.Name, id)
 	if errors.Is(err, access.ErrUnknownKey) {
-		return &mistake{http.StatusNotFound, noSuchKey}
+		return mistaken(http.StatusNotFound, noSuchKey)
 	}
 	if err != nil {
 		return err

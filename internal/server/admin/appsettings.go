@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/server/admin/resource"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // ownPath is the page of the app's own settings, for its admins.
@@ -78,9 +79,9 @@ func (a *admin) own(v *visit, f resourceForm) error {
 	if slices.ContainsFunc(app.JWTKeys, func(k access.JWTKey) bool { return !k.Mints }) {
 		s.Secrets = append(s.Secrets, "jwt_keys")
 	}
-	p := &resourcePage{Title: "This app", Kind: app.Name, Action: ownPath, Save: "Save", Docs: "/docs/guides/authentication"}
+	p := &resourcePage{Title: v.t("This app"), Kind: app.Name, Action: ownPath, Save: v.t("Save"), Docs: "/docs/guides/authentication"}
 	inputs := ownInputs()
-	p.fill(&ownResource, inputs, &s, f)
+	p.fill(v.lang, &ownResource, inputs, &s, f)
 	p.Call = strings.Replace(resource.Call(http.MethodPatch, "/v1/apps/"+app.Name, s.Revision, "", inputs, asTyped(inputs, &s, f)), "Bearer KEY", "Bearer OPERATOR_KEY", 1)
 	return a.showForm(v, p, &ownResource, f.status)
 }
@@ -95,16 +96,16 @@ func (a *admin) setOwn(v *visit) error {
 		return err
 	}
 	v.made = app.Name
-	stale := resourceForm{status: http.StatusConflict, typed: v.r.PostForm, whole: changedMeanwhile}
+	stale := resourceForm{status: http.StatusConflict, typed: v.r.PostForm, whole: v.t(changedMeanwhile)}
 	tag := v.r.PostForm.Get("revision")
 	if tag != app.Tag() {
 		return a.own(v, stale)
 	}
 	inputs := ownInputs()
 	values, problems := resource.Read(inputs, v.r.PostForm)
-	change := ownChange(&app, values, problems)
+	change := ownChange(v.lang, &app, values, problems)
 	if len(problems) > 0 {
-		return a.own(v, resourceForm{status: http.StatusUnprocessableEntity, typed: v.r.PostForm, problems: sentences(problems)})
+		return a.own(v, resourceForm{status: http.StatusUnprocessableEntity, typed: v.r.PostForm, problems: sentences(v.lang, problems)})
 	}
 	change.Tag = &tag // somebody may be quicker still
 	err = a.Settings.SetApp(v.r.Context(), app.Name, change)
@@ -114,7 +115,7 @@ func (a *admin) setOwn(v *visit) error {
 	if field, bad := errors.AsType[*notification.FieldError](err); bad {
 		named := *field
 		named.Field = ownField(field, values)
-		f, _ := refusedBy(&ownResource, inputs, v.r.PostForm, false, &named)
+		f, _ := refusedBy(v.lang, &ownResource, inputs, v.r.PostForm, false, &named)
 		return a.own(v, *f)
 	}
 	if err != nil {
@@ -126,7 +127,7 @@ func (a *admin) setOwn(v *visit) error {
 }
 
 // ownChange returns the change that values ask for; it adds to problems what a person must mend.
-func ownChange(app *access.App, values setting.Values, problems map[string]string) access.AppChange {
+func ownChange(l *words.Language, app *access.App, values setting.Values, problems map[string]string) access.AppChange {
 	change := access.AppChange{NewMintKey: values.Bool("new_token_key")}
 	for i := range appFields {
 		field := &appFields[i]
@@ -140,14 +141,14 @@ func ownChange(app *access.App, values setting.Values, problems map[string]strin
 		secret := access.Secret(values.Text("introspect_secret"))
 		change.IntrospectSecret = &secret
 	} else if app.IntrospectSecret != "" && (*change.IntrospectURL != app.IntrospectURL || *change.IntrospectID != app.IntrospectID) {
-		problems["introspect_secret"] = "it was stored for another URL or user name. Give it again, or do without it"
+		problems["introspect_secret"] = l.T("It was stored for another URL or user name. Give it again, or do without it.")
 	}
 	if _, given := values["jwt_keys"]; given {
 		keys := []access.JWTKey{}
 		if text := values.Text("jwt_keys"); text != "" {
 			var err error
 			if keys, err = access.ParseJWTKeys([]byte(text)); err != nil {
-				problems["jwt_keys"] = "it has a key that cannot be read: " + err.Error()
+				problems["jwt_keys"] = l.T("It has a key that cannot be read: %s.", err)
 			}
 		}
 		change.JWTKeys = &keys
@@ -191,5 +192,5 @@ func (a *admin) showRules(v *visit) error {
 	if p.Provider == "" {
 		p.Setting = "oidc_issuer = \"https://login.example.org\"\noidc_client_id = \"godwit\"\n" + p.Setting
 	}
-	return a.show(v, "rules", "Sign-in rules", "sign-in-rules", p)
+	return a.show(v, "rules", v.t("Sign-in rules"), "sign-in-rules", p)
 }

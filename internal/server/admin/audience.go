@@ -58,7 +58,8 @@ type dayRow struct {
 }
 
 // days reads the last days, and fills those on which nothing changed; nil if nothing changed on any.
-func (a *admin) days(ctx context.Context, app string) (*days, error) {
+func (a *admin) days(v *visit) (*days, error) {
+	ctx, app := v.r.Context(), v.person.App
 	today := a.now().UTC().Truncate(24 * time.Hour)
 	from := today.AddDate(0, 0, 1-chartDays)
 	known, err := a.Audience.Days(ctx, app, "", from, today)
@@ -74,7 +75,7 @@ func (a *admin) days(ctx context.Context, app string) (*days, error) {
 		d.List = append(d.List, row)
 		d.Gained, d.Lost = d.Gained+row.Gained, d.Lost+row.Lost
 	}
-	d.Label = "Endpoints by day: " + count(d.Gained) + " gained, " + count(d.Lost) + " lost. The table below says the same."
+	d.Label = v.t("Endpoints by day: %[1]s gained, %[2]s lost. The table below says the same.", d.Gained, d.Lost)
 	return d, nil
 }
 
@@ -103,13 +104,13 @@ func (a *admin) showCrowd(v *visit, c crowd) error {
 	if err := a.find(v, c.Search, q.Get("cursor")); err != nil {
 		return err
 	}
-	if c.Days, err = a.days(ctx, app); err != nil {
+	if c.Days, err = a.days(v); err != nil {
 		return err
 	}
 	if c.Tags, c.Attributes, err = a.names(ctx, app); err != nil {
 		return err
 	}
-	return a.show(v, "audience", "Audience", "audience", c)
+	return a.show(v, "audience", v.t("Audience"), "audience", c)
 }
 
 func (a *admin) names(ctx context.Context, app string) (tags, attributes []string, err error) {
@@ -127,7 +128,7 @@ func (a *admin) countAudience(v *visit) error {
 		return err
 	}
 	f := v.r.PostForm
-	who := audience.Audience{Where: text(f, "where"), TagsAny: words(f, "tags_any")}
+	who := audience.Audience{Where: text(f, "where"), TagsAny: commaList(f, "tags_any")}
 	var m matches
 	var wrong *mistake
 	n, err := a.reach(v, &who)
@@ -135,7 +136,7 @@ func (a *admin) countAudience(v *visit) error {
 		if err = explain(err); !errors.As(err, &wrong) {
 			return err
 		}
-		m.Problem = wrong.text
+		m.Problem = wrong.in(v.lang)
 	}
 	if v.r.Header.Get("HX-Request") == "" {
 		return a.showCrowd(v, crowd{Where: who.Where, TagsAny: text(f, "tags_any"), Matches: &m})

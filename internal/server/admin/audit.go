@@ -42,7 +42,7 @@ func (a *admin) listAudit(v *visit) error {
 	if len(list) == entriesAPage {
 		d.Older = d.Path + "?" + url.Values{"deed": {d.Action}, "by": {d.By}, "cursor": {strconv.FormatInt(list[len(list)-1].ID, 10)}}.Encode()
 	}
-	return a.show(v, "audit", "Audit log", "audit", d)
+	return a.show(v, "audit", v.t("Audit log"), "audit", d)
 }
 
 // keyNames returns the purposes of keys by their ids.

@@ -3,9 +3,9 @@ package admin
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
-	"strings"
+
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // mostPicked limits the campaigns that one form names: as many as a page lists.
@@ -13,15 +13,15 @@ const mostPicked = pageSize
 
 // bulkActions are the operations on several campaigns at once, each with the words that report its success.
 var bulkActions = map[string]struct {
-	done string
-	do   func(ctx context.Context, c Campaigns, app, id string) error
+	one, many string
+	do        func(ctx context.Context, c Campaigns, app, id string) error
 }{
-	"cancel": {"cancelled", func(ctx context.Context, c Campaigns, app, id string) error {
+	"cancel": {"%s campaign: cancelled.", "%s campaigns: cancelled.", func(ctx context.Context, c Campaigns, app, id string) error {
 		_, err := c.Cancel(ctx, app, id)
 		return err
 	}},
-	"delete": {"deleted", func(ctx context.Context, c Campaigns, app, id string) error { return c.Delete(ctx, app, id) }},
-	"retry": {"sent again where it was unknown whether they arrived", func(ctx context.Context, c Campaigns, app, id string) error {
+	"delete": {"%s campaign: deleted.", "%s campaigns: deleted.", func(ctx context.Context, c Campaigns, app, id string) error { return c.Delete(ctx, app, id) }},
+	"retry": {"%s campaign: sent again where it was unknown whether they arrived.", "%s campaigns: sent again where it was unknown whether they arrived.", func(ctx context.Context, c Campaigns, app, id string) error {
 		_, err := c.RetryUnknown(ctx, app, id)
 		return err
 	}},
@@ -33,11 +33,11 @@ type bulkButton struct {
 	Cursor int64
 }
 
-func newBulkButton(name string, cursor int64) bulkButton {
+func newBulkButton(l *words.Language, name string, cursor int64) bulkButton {
 	return bulkButton{map[string]action{
-		"retry":  {Name: "retry", Label: "Resend unknown", Class: "quiet", Confirm: "Some may get it twice. Send again what may not have arrived of all that are ticked?"},
-		"cancel": {Name: "cancel", Label: "Cancel", Class: "danger", Confirm: "What has not been sent yet will never be. Cancel all that are ticked?"},
-		"delete": {Name: "delete", Label: "Delete", Class: "danger", Confirm: "Delete all that are ticked, and all that is known of their messages?"},
+		"retry":  {Name: "retry", Label: l.T("Resend unknown"), Class: "quiet", Confirm: l.T("Some may get it twice. Send again what may not have arrived of all that are ticked?")},
+		"cancel": {Name: "cancel", Label: l.T("Cancel"), Class: "danger", Confirm: l.T("What has not been sent yet will never be. Cancel all that are ticked?")},
+		"delete": {Name: "delete", Label: l.T("Delete"), Class: "danger", Confirm: l.T("Delete all that are ticked, and all that is known of their messages?")},
 	}[name], cursor}
 }
 
@@ -56,11 +56,11 @@ func (a *admin) actOnCampaigns(v *visit) error {
 	name, ids := text(v.r.PostForm, "deed"), v.r.PostForm["id"]
 	action, ok := bulkActions[name]
 	if !ok {
-		return &mistake{http.StatusNotFound, "There is no such action."}
+		return mistaken(http.StatusNotFound, "There is no such action.")
 	}
 	var b bulk
 	if len(ids) == 0 || len(ids) > mostPicked {
-		b.Problems = []string{fmt.Sprintf("Tick from 1 to %d campaigns.", mostPicked)}
+		b.Problems = []string{v.t("Tick from 1 to %s campaigns.", mostPicked)}
 		return a.showCampaigns(v, &b)
 	}
 	done := 0
@@ -72,13 +72,13 @@ func (a *admin) actOnCampaigns(v *visit) error {
 			done++
 			a.Log.InfoContext(ctx, "campaign changed on the web page", "app", app, "campaign", id, "action", name, "by", v.person.Name())
 		case errors.As(err, &wrong):
-			b.Problems = append(b.Problems, a.called(ctx, app, id)+": "+strings.TrimSuffix(wrong.text, ".")+".")
+			b.Problems = append(b.Problems, a.called(ctx, app, id)+": "+wrong.in(v.lang))
 		default:
 			return err
 		}
 	}
 	if done > 0 {
-		b.Done = fmt.Sprintf("%d %s: %s.", done, map[bool]string{true: "campaign", false: "campaigns"}[done == 1], action.done)
+		b.Done = v.tn(int64(done), action.one, action.many)
 	}
 	return a.showCampaigns(v, &b)
 }

@@ -9,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // Limits of a search of campaigns, which looks through the newest.
@@ -39,7 +40,7 @@ type sought struct {
 func soughtIn(q url.Values) (sought, error) {
 	s := sought{Query: clip(text(q, "q"), 200), State: campaign.State(text(q, "state")), Sort: sorting(text(q, "sort"))}
 	if s.State != "" && !slices.Contains(campaignStates, s.State) || !slices.Contains([]sorting{byNewest, byName, byState, bySent, byClicks}, s.Sort) {
-		return s, &mistake{http.StatusBadRequest, "There is no such state or order of campaigns."}
+		return s, mistaken(http.StatusBadRequest, "There is no such state or order of campaigns.")
 	}
 	return s, nil
 }
@@ -157,7 +158,7 @@ type rung struct {
 }
 
 // funnel draws what became of a campaign's messages; nil before it has any.
-func funnel(c *campaign.View) (all []rung) {
+func funnel(l *words.Language, c *campaign.View) (all []rung) {
 	total := c.Total()
 	if total == 0 {
 		return nil
@@ -165,14 +166,14 @@ func funnel(c *campaign.View) (all []rung) {
 	add := func(name, label string, n int64, counted bool) {
 		r := rung{Name: name, Label: label, Count: n, Uncounted: !counted}
 		if counted {
-			r.Width, r.Percent = n*1000/total, decimal(float64(n)*100/float64(total))+" %"
+			r.Width, r.Percent = n*1000/total, l.T("%s %%", float64(n)*100/float64(total))
 		}
 		all = append(all, r)
 	}
 	counted := reactionsOf(c)
-	add("all", "Messages", total, true)
-	add("accepted", "Accepted by the provider", c.Counts[campaign.Accepted]+c.Counts[campaign.TakenBack], true)
-	add("shown", "Shown on a device", c.Shown, counted.Shown)
-	add("clicked", "Clicked", c.Clicked, counted.Clicked)
+	add("all", l.T("Messages"), total, true)
+	add("accepted", l.T("Accepted by the provider"), c.Counts[campaign.Accepted]+c.Counts[campaign.TakenBack], true)
+	add("shown", l.T("Shown on a device"), c.Shown, counted.Shown)
+	add("clicked", l.T("Clicked"), c.Clicked, counted.Clicked)
 	return all
 }

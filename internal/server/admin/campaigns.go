@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // Campaigns reads and changes campaigns for the pages.
@@ -95,7 +96,7 @@ func (a *admin) showCampaigns(v *visit, b *bulk) error {
 	}
 	for _, c := range views {
 		l.Items = append(l.Items, entry{
-			ID: c.ID, Name: named(c), State: c.State, Channels: channelNames(c), Bar: newBar(c), Total: c.Total(), CreatedAt: c.CreatedAt,
+			ID: c.ID, Name: named(c), State: c.State, Channels: channelNames(v.lang, c), Bar: newBar(v.lang, c), Total: c.Total(), CreatedAt: c.CreatedAt,
 			Clicked: c.Clicked, Counted: reactionsOf(c), SentAt: c.StartedAt,
 		})
 		l.Moving = l.Moving || moving(c)
@@ -103,7 +104,7 @@ func (a *admin) showCampaigns(v *visit, b *bulk) error {
 	if want.plain() && len(views) == pageSize {
 		l.Next = views[len(views)-1].Num
 	}
-	return a.show(v, "campaigns", "Campaigns", "campaigns", l)
+	return a.show(v, "campaigns", v.t("Campaigns"), "campaigns", l)
 }
 
 func named(c *campaign.View) string {
@@ -122,17 +123,17 @@ func clip(s string, most int) string {
 	return s
 }
 
-func channelNames(c *campaign.View) string {
+func channelNames(l *words.Language, c *campaign.View) string {
 	chs := c.Campaign.Channels
 	if len(chs) == 0 {
 		chs = c.Spec.Audience.Channels
 	}
 	names := make([]string, len(chs))
 	for i, ch := range chs {
-		names[i] = channelWord(ch)
+		names[i] = l.T(channelWord(ch))
 	}
 	if len(names) == 0 {
-		return "all that are set up"
+		return l.T("all that are set up")
 	}
 	return strings.Join(names, ", ")
 }
@@ -164,10 +165,10 @@ var shownOutcomes = []campaign.Outcome{
 	campaign.Accepted, campaign.TakenBack, campaign.Unknown, campaign.Suppressed, campaign.Expired, campaign.Refused,
 }
 
-func newBar(c *campaign.View) bar {
+func newBar(l *words.Language, c *campaign.View) bar {
 	total := c.Total()
 	if total == 0 {
-		return bar{Label: "nothing sent yet"}
+		return bar{Label: l.T("nothing sent yet")}
 	}
 	var b bar
 	var sum int64
@@ -180,7 +181,7 @@ func newBar(c *campaign.View) bar {
 		sum += n
 		b.Parts = append(b.Parts, barPart{o.String(), from, max(sum*1000/total-from, 1)})
 	}
-	b.Label = count(sum) + " of " + count(total) + " done"
+	b.Label = l.T("%[1]s of %[2]s done", sum, total)
 	return b
 }
 
@@ -245,9 +246,9 @@ func (a *admin) showCampaign(v *visit) error {
 
 // showDetail shows a campaign's own page, with the result of a test message.
 func (a *admin) showDetail(v *visit, c *campaign.View, t tried) error {
-	d := detail{progress: a.progress(v, c), Name: named(c), Facts: facts(c), Testable: !c.Ended(), Tried: t}
+	d := detail{progress: a.progress(v, c), Name: named(c), Facts: facts(v.lang, c), Testable: !c.Ended(), Tried: t}
 	for _, ch := range previewChannels(c.Campaign.Channels, c.Spec.Audience.Channels) {
-		d.Previews = append(d.Previews, bubbles(&c.Spec, ch)...)
+		d.Previews = append(d.Previews, bubbles(v.lang, &c.Spec, ch)...)
 	}
 	return a.show(v, "campaign", d.Name, "campaigns", d)
 }
@@ -272,11 +273,11 @@ func explain(err error) error {
 	var field *notification.FieldError
 	switch {
 	case errors.Is(err, campaign.ErrNotFound):
-		return &mistake{http.StatusNotFound, "There is no such campaign."}
+		return mistaken(http.StatusNotFound, "There is no such campaign.")
 	case errors.As(err, &state), errors.As(err, &channel):
-		return &mistake{http.StatusConflict, sentence(err.Error())}
+		return mistaken(http.StatusConflict, sentence(err.Error()))
 	case errors.As(err, &field):
-		return &mistake{http.StatusUnprocessableEntity, field.Error() + "."}
+		return mistaken(http.StatusUnprocessableEntity, field.Error()+".")
 	}
 	return err
 }
@@ -285,17 +286,17 @@ func sentence(s string) string {
 	if s == "" {
 		return s
 	}
-	return strings.ToUpper(s[:1]) + s[1:] + "."
+	return upperFirst(s) + "."
 }
 
 func (a *admin) progress(v *visit, c *campaign.View) progress {
 	p := progress{
-		ID: c.ID, State: c.State, Editable: c.State == campaign.Draft || c.State == campaign.Scheduled, Correctable: correctable(c), Detail: c.Detail, Moving: moving(c), Actions: actions(c), Bar: newBar(c), Total: c.Total(),
-		Key: rand.Text(), Enumerated: c.Enumerated || c.State == campaign.Draft, Funnel: funnel(c), Shown: c.Shown, Clicked: c.Clicked, NotRecalled: c.NotRecalled,
+		ID: c.ID, State: c.State, Editable: c.State == campaign.Draft || c.State == campaign.Scheduled, Correctable: correctable(c), Detail: c.Detail, Moving: moving(c), Actions: actions(v.lang, c), Bar: newBar(v.lang, c), Total: c.Total(),
+		Key: rand.Text(), Enumerated: c.Enumerated || c.State == campaign.Draft, Funnel: funnel(v.lang, c), Shown: c.Shown, Clicked: c.Clicked, NotRecalled: c.NotRecalled,
 	}
 	if c.State == campaign.Draft {
 		if o, err := a.outlook(v, &c.Spec, c.SendAt); err == nil { // else the question is asked without figures
-			p.Actions[0].Confirm = o.question()
+			p.Actions[0].Confirm = o.question(v.lang)
 		}
 	}
 	if k := c.Spec.Correction; k != nil {
@@ -310,7 +311,7 @@ func (a *admin) progress(v *visit, c *campaign.View) progress {
 		}
 	}
 	if c.Rate > 0 && p.Moving {
-		p.Rate = strconv.FormatFloat(c.Rate, 'f', 1, 64)
+		p.Rate = v.lang.Decimal(c.Rate)
 	}
 	if left := c.ETA.Sub(a.now()); !c.ETA.IsZero() && left > 0 {
 		p.ETA = left.Round(time.Second).String()
@@ -319,15 +320,15 @@ func (a *admin) progress(v *visit, c *campaign.View) progress {
 }
 
 // actions returns the actions that a campaign's state allows.
-func actions(c *campaign.View) (list []action) {
+func actions(l *words.Language, c *campaign.View) (list []action) {
 	var (
-		start  = action{Name: "start", Label: "Start", Confirm: "Send it to everybody it reaches?"}
-		pause  = action{Name: "pause", Label: "Pause", Class: "quiet"}
-		resume = action{Name: "resume", Label: "Resume"}
-		cancel = action{Name: "cancel", Label: "Cancel", Class: "danger", Confirm: "What has not been sent yet will never be. Cancel the campaign?"}
-		recall = action{Name: "recall", Label: "Take back", Class: "danger", Confirm: "Take back what was sent, as far as the channels can?"}
-		remove = action{Name: "delete", Label: "Delete", Class: "danger", Confirm: "Delete the campaign and all that is known of its messages?"}
-		again  = action{Name: "retry-unknown", Label: "Resend unknown", Class: "quiet", Confirm: "Some may get it twice. Send again what may not have arrived?"}
+		start  = action{Name: "start", Label: l.T("Start"), Confirm: l.T("Send it to everybody it reaches?")}
+		pause  = action{Name: "pause", Label: l.T("Pause"), Class: "quiet"}
+		resume = action{Name: "resume", Label: l.T("Resume")}
+		cancel = action{Name: "cancel", Label: l.T("Cancel"), Class: "danger", Confirm: l.T("What has not been sent yet will never be. Cancel the campaign?")}
+		recall = action{Name: "recall", Label: l.T("Take back"), Class: "danger", Confirm: l.T("Take back what was sent, as far as the channels can?")}
+		remove = action{Name: "delete", Label: l.T("Delete"), Class: "danger", Confirm: l.T("Delete the campaign and all that is known of its messages?")}
+		again  = action{Name: "retry-unknown", Label: l.T("Resend unknown"), Class: "quiet", Confirm: l.T("Some may get it twice. Send again what may not have arrived?")}
 	)
 	switch c.State {
 	case campaign.Draft:
@@ -411,7 +412,7 @@ func (a *admin) actOnCampaign(v *visit) error {
 			c, err = a.Campaigns.Get(ctx, app, id)
 		}
 	default:
-		return &mistake{http.StatusNotFound, "There is no such action."}
+		return mistaken(http.StatusNotFound, "There is no such action.")
 	}
 	if err != nil {
 		return explain(err)
@@ -425,35 +426,35 @@ func (a *admin) actOnCampaign(v *visit) error {
 }
 
 // facts lists a campaign's settings, for reading.
-func facts(c *campaign.View) []fact {
+func facts(l *words.Language, c *campaign.View) []fact {
 	s := &c.Spec
 	all := []fact{
-		{Name: "Template", Value: templateName(s)},
-		{Name: "Variables", Value: clip(variableTexts(s.Variables), 200)},
-		{Name: "Channels", Value: channelNames(c)},
-		{Name: "Any of the tags", Value: strings.Join(s.Audience.TagsAny, ", ")},
-		{Name: "All of the tags", Value: strings.Join(s.Audience.TagsAll, ", ")},
-		{Name: "Where", Value: s.Audience.Where},
-		{Name: "Recipients", Value: clip(strings.Join(s.Audience.Recipients, ", "), 200)},
-		{Name: "Endpoints", Value: clip(strings.Join(s.Audience.Endpoints, ", "), 200)},
-		{Name: "At most", Value: s.Rate.String()},
-		{Name: "Created", At: c.CreatedAt},
-		{Name: "Not before", At: c.SendAt},
-		{Name: "Started", At: c.StartedAt},
-		{Name: "Ended", At: c.FinishedAt},
+		{Name: l.T("Template"), Value: templateName(l, s)},
+		{Name: l.T("Variables"), Value: clip(variableTexts(s.Variables), 200)},
+		{Name: l.T("Channels"), Value: channelNames(l, c)},
+		{Name: l.T("Any of the tags"), Value: strings.Join(s.Audience.TagsAny, ", ")},
+		{Name: l.T("All of the tags"), Value: strings.Join(s.Audience.TagsAll, ", ")},
+		{Name: l.T("Where"), Value: s.Audience.Where},
+		{Name: l.T("Recipients"), Value: clip(strings.Join(s.Audience.Recipients, ", "), 200)},
+		{Name: l.T("Endpoints"), Value: clip(strings.Join(s.Audience.Endpoints, ", "), 200)},
+		{Name: l.T("At most"), Value: s.Rate.String()},
+		{Name: l.T("Created"), At: c.CreatedAt},
+		{Name: l.T("Not before"), At: c.SendAt},
+		{Name: l.T("Started"), At: c.StartedAt},
+		{Name: l.T("Ended"), At: c.FinishedAt},
 	}
 	if s.Spread > 0 {
-		all = append(all, fact{Name: "Spread over", Value: time.Duration(s.Spread).String()})
+		all = append(all, fact{Name: l.T("Spread over"), Value: time.Duration(s.Spread).String()})
 	}
 	if q := s.Quiet; q != nil {
-		all = append(all, fact{Name: "Quiet", Value: q.From + " to " + q.To + ", " + zoneName(q)})
+		all = append(all, fact{Name: l.T("Quiet"), Value: l.T("%[1]s to %[2]s, %[3]s", q.From, q.To, zoneName(l, q))})
 	}
 	return slices.DeleteFunc(all, func(f fact) bool { return f.Value == "" && f.At.IsZero() })
 }
 
-func zoneName(q *campaign.QuietHours) string {
+func zoneName(l *words.Language, q *campaign.QuietHours) string {
 	if q.Timezone == "" || q.Timezone == "recipient" {
-		return "the recipient's time"
+		return l.T("the recipient's time")
 	}
 	return q.Timezone
 }

@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // Channels reads, changes and tests the settings of an app's channels.
@@ -49,7 +50,7 @@ func (a *admin) listChannels(v *visit) error {
 	for _, info := range a.Channels.List(app) {
 		all = append(all, channelLine{info, a.ready(v, info.Channel, active[info.Channel]), a.Ready(ctx, app, info.Channel), active[info.Channel], disabled[info.Channel]})
 	}
-	return a.show(v, "channels", "Channels", "channels", all)
+	return a.show(v, "channels", v.t("Channels"), "channels", all)
 }
 
 // channelPage is one channel with the form of its settings.
@@ -82,7 +83,7 @@ func (a *admin) channelInPath(v *visit) (*channelPage, []channel.Field, error) {
 	ch := push.Channel(v.r.PathValue("name"))
 	info, err := a.Channels.Get(v.person.App, ch)
 	if errors.Is(err, channel.ErrUnknown) {
-		return nil, nil, &mistake{http.StatusNotFound, "There is no such channel."}
+		return nil, nil, mistaken(http.StatusNotFound, "There is no such channel.")
 	}
 	if err != nil {
 		return nil, nil, err
@@ -114,20 +115,20 @@ func (a *admin) channel(v *visit, status int, p *channelPage, fields []channel.F
 		p.Steps = "/ui/start/" + g.Name
 	}
 	for _, f := range fields {
-		p.Lines = append(p.Lines, p.line(f, typed, problems[f.Name]))
+		p.Lines = append(p.Lines, p.line(v.lang, f, typed, problems[f.Name]))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Settings)) {
 		if !slices.ContainsFunc(fields, func(f channel.Field) bool { return f.Name == name }) {
-			p.Facts = append(p.Facts, fact{Name: fieldWord(name), Value: fmt.Sprint(p.Settings[name])})
+			p.Facts = append(p.Facts, fact{Name: v.t(fieldWord(name)), Value: fmt.Sprint(p.Settings[name])})
 		}
 	}
-	a.answer(v, status, "channel", "page", frame{Title: channelWord(p.Channel), Here: "channels", Person: v.person, Version: a.Version, Content: p})
+	a.answer(v, status, "channel", "page", frame{Title: v.t(channelWord(p.Channel)), Here: "channels", Person: v.person, Version: a.Version, Content: p})
 	return nil
 }
 
 // line returns the field of a setting. A secret's field is empty: stored secrets are never shown.
-func (p *channelPage) line(f channel.Field, typed url.Values, problem string) line {
-	l := line{Name: f.Name, Label: fieldWord(f.Name), Field: f.Name, Hint: f.Help, Problem: problem, Type: "text"}
+func (p *channelPage) line(l10n *words.Language, f channel.Field, typed url.Values, problem string) line {
+	l := line{Name: f.Name, Label: l10n.T(fieldWord(f.Name)), Field: f.Name, Hint: l10n.T(f.Help), Problem: problem, Type: "text"}
 	switch value := p.Settings[f.Name].(type) {
 	case string:
 		l.Value = value
@@ -143,9 +144,9 @@ func (p *channelPage) line(f channel.Field, typed url.Values, problem string) li
 		l.Value, l.On = typed.Get(f.Name), typed.Has(f.Name)
 	}
 	if f.Secret {
-		l.Value, l.Type, l.Placeholder = "", "password", "not set"
+		l.Value, l.Type, l.Placeholder = "", "password", l10n.T("not set")
 		if slices.Contains(p.Credentials, f.Name) {
-			l.Placeholder = "set; what is left empty stays"
+			l.Placeholder = l10n.T("set; what is left empty stays")
 		}
 	}
 	if f.Lines {
@@ -194,7 +195,7 @@ func (a *admin) setChannel(v *visit) error {
 		return a.channel(v, http.StatusUnprocessableEntity, p, fields, f, problems)
 	}
 	if _, changed := errors.AsType[*setting.ChangedError](err); changed {
-		p.Problem = changedMeanwhile
+		p.Problem = v.t(changedMeanwhile)
 		return a.channel(v, http.StatusConflict, p, fields, f, nil)
 	}
 	if err != nil {
@@ -203,7 +204,7 @@ func (a *admin) setChannel(v *visit) error {
 	a.Log.InfoContext(v.r.Context(), "channel set on the web page", "app", v.person.App, "channel", p.Channel, "by", v.person.Name())
 	p.Info, p.Saved, p.Revision = info, true, setting.RevisionAt(info.UpdatedAt)
 	for _, name := range slices.Sorted(maps.Keys(made)) {
-		p.Made = append(p.Made, fact{Name: fieldWord(name), Value: made[name]})
+		p.Made = append(p.Made, fact{Name: v.t(fieldWord(name)), Value: made[name]})
 	}
 	return a.channel(v, http.StatusOK, p, fields, nil, nil)
 }
@@ -221,7 +222,7 @@ func (a *admin) testChannel(v *visit) error {
 	about, err := a.tryChannel(v, p.Channel, to)
 	var m *mistake
 	if errors.As(err, &m) {
-		err = errors.New(strings.TrimSuffix(m.text, "."))
+		err = errors.New(strings.TrimSuffix(m.in(v.lang), "."))
 	}
 	p.Tested = &channelTest{To: to, OK: err == nil, Outcome: push.Outcome(err), Detail: about}
 	if err != nil {
@@ -237,7 +238,7 @@ func (a *admin) tryChannel(v *visit, ch push.Channel, to string) (about string, 
 		return a.Channels.Check(ctx, app, ch)
 	}
 	if err := notification.CheckName("to", to); err != nil {
-		return "", &mistake{http.StatusUnprocessableEntity, "There is no recipient of this name."}
+		return "", mistaken(http.StatusUnprocessableEntity, "There is no recipient of this name.")
 	}
 	r := push.Request{ID: "test-" + rand.Text(), App: app, Recipient: to, ExpiresAt: a.now().Add(10 * time.Minute), Content: push.Content{Title: "Test", Body: "It works."}}
 	if ch != push.Live {
@@ -247,7 +248,7 @@ func (a *admin) tryChannel(v *visit, ch push.Channel, to string) (about string, 
 		}
 		i := slices.IndexFunc(list, func(e audience.Endpoint) bool { return e.Channel == ch && e.Status == audience.Active })
 		if i < 0 {
-			return "", &mistake{http.StatusUnprocessableEntity, clip(to, 80) + " has no active address on this channel."}
+			return "", mistaken(http.StatusUnprocessableEntity, "%s has no active address on this channel.", clip(to, 80))
 		}
 		r.Address = list[i].Address
 	}

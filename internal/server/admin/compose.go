@@ -75,7 +75,7 @@ func (a *admin) composeCampaign(v *visit) error {
 			values.Add("channel", string(ch))
 		}
 	}
-	f := &form{Values: values}
+	f := &form{Values: values, lang: v.lang}
 	if name := text(v.r.URL.Query(), "template"); name != "" {
 		t, err := a.templateOf(v, name)
 		if err != nil {
@@ -111,7 +111,7 @@ func (a *admin) composeFor(v *visit, values url.Values) (done bool, err error) {
 			values.Add("channel", ch)
 		}
 	}
-	return true, a.form(v, http.StatusOK, &compose{Form: &form{Values: values}, Key: rand.Text()})
+	return true, a.form(v, http.StatusOK, &compose{Form: &form{Values: values, lang: v.lang}, Key: rand.Text()})
 }
 
 func (a *admin) editCampaign(v *visit) error {
@@ -122,7 +122,7 @@ func (a *admin) editCampaign(v *visit) error {
 	if c.State != campaign.Draft && c.State != campaign.Scheduled {
 		return explain(&campaign.StateError{Action: "be revised", State: c.State, Hint: "it has begun"})
 	}
-	return a.form(v, http.StatusOK, &compose{Form: &form{Values: newValues(&c.Spec, c.SendAt), Kept: kept(&c.Spec)}, ID: c.ID, Was: named(c)})
+	return a.form(v, http.StatusOK, &compose{Form: &form{Values: newValues(&c.Spec, c.SendAt), Kept: kept(v.lang, &c.Spec), lang: v.lang}, ID: c.ID, Was: named(c)})
 }
 
 // form shows the form of a campaign, as a whole page or as the part that htmx replaces.
@@ -151,15 +151,15 @@ func (a *admin) form(v *visit, status int, c *compose) error {
 		a.answer(v, status, "compose", "content", c)
 		return nil
 	}
-	title := "New campaign"
+	title := v.t("New campaign")
 	switch {
 	case c.Correct:
-		title = "Correct " + c.Was
+		title = v.t("Correct %s", c.Was)
 	case c.ID != "":
-		title = "Change " + c.Was
+		title = v.t("Change %s", c.Was)
 	}
 	if len(c.Form.Problems) > 0 {
-		title = "Not saved: " + title
+		title = v.t("Not saved: %s", title)
 	}
 	a.answer(v, status, "compose", "page", frame{Title: title, Here: "campaigns", Person: v.person, Version: a.Version, Content: c})
 	return nil

@@ -36,7 +36,7 @@ func (a *admin) composeCorrection(v *visit) error {
 		return err
 	}
 	now := saysNow(&c.Spec)
-	return a.form(v, http.StatusOK, &compose{Form: &form{Values: messageValues(&now), Kept: kept(&now)}, ID: c.ID, Was: named(c), Correct: true})
+	return a.form(v, http.StatusOK, &compose{Form: &form{Values: messageValues(&now), Kept: kept(v.lang, &now), lang: v.lang}, ID: c.ID, Was: named(c), Correct: true})
 }
 
 func (a *admin) correctCampaign(v *visit) error {

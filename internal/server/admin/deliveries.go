@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // Limits of the page that shows the reasons for deliveries' outcomes.
@@ -45,7 +46,7 @@ func (a *admin) showDeliveries(v *visit) error {
 	}
 	only, ok := campaign.ParseOutcome(v.r.URL.Query().Get("outcome"))
 	if !ok {
-		return &mistake{http.StatusBadRequest, "There is no such outcome."}
+		return mistaken(http.StatusBadRequest, "There is no such outcome.")
 	}
 	p := deliveryPage{
 		ID: c.ID, Name: named(c), Outcome: only.String(), Total: c.Counts[only],
@@ -66,7 +67,7 @@ func (a *admin) showDeliveries(v *visit) error {
 		more = cursor > 0
 		for i := range page {
 			d := &page[i]
-			d.Detail = why(d)
+			d.Detail = why(v.lang, d)
 			counts[reason{Channel: d.Channel, Text: d.Detail}]++
 			if len(p.Items) < mostDeliveries {
 				p.Items = append(p.Items, *d)
@@ -89,14 +90,14 @@ func (a *admin) showDeliveries(v *visit) error {
 }
 
 // why returns the known reason for a delivery's outcome, or for its wait.
-func why(d *campaign.Delivery) string {
+func why(l *words.Language, d *campaign.Delivery) string {
 	switch {
 	case d.Held:
-		return "waits until somebody resumes the campaign"
+		return l.T("waits until somebody resumes the campaign")
 	case d.Detail == "" && d.Recall != "":
-		return "could not be taken back: " + d.Recall
+		return l.T("could not be taken back: %s", d.Recall)
 	case d.Detail == "" && d.Correction != "":
-		return "could not be corrected: " + d.Correction
+		return l.T("could not be corrected: %s", d.Correction)
 	}
 	return d.Detail
 }
@@ -133,14 +134,14 @@ func (a *admin) chart(v *visit) (*chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newChart(days, from, to), nil
+	return newChart(v.lang, days, from, to), nil
 }
 
 // drawnOutcomes lists the outcomes in a day's bar. Recalled deliveries were accepted before, and have a bar of their own.
 var drawnOutcomes = slices.DeleteFunc(slices.Clone(shownOutcomes), func(o campaign.Outcome) bool { return o == campaign.TakenBack })
 
 // newChart draws days; nil if no delivery ended in them.
-func newChart(days []campaign.Day, from, to time.Time) *chart {
+func newChart(l *words.Language, days []campaign.Day, from, to time.Time) *chart {
 	c := &chart{From: from, To: to}
 	totals := make(map[campaign.Outcome]int64)
 	for _, d := range days {
@@ -157,11 +158,11 @@ func newChart(days []campaign.Day, from, to time.Time) *chart {
 	if c.Most == 0 {
 		return nil
 	}
-	c.Label = "Messages by day, at most " + count(c.Most)
+	c.Label = l.T("Messages by day, at most %s", c.Most)
 	for _, o := range shownOutcomes {
 		if n := totals[o]; n > 0 {
 			c.Totals = append(c.Totals, outcomeCount{o.String(), n})
-			c.Label += "; " + count(n) + " " + o.String()
+			c.Label += "; " + l.Number(n) + " " + l.T(o.String())
 		}
 	}
 	for _, d := range days {
@@ -175,14 +176,14 @@ func newChart(days []campaign.Day, from, to time.Time) *chart {
 			top, below := chartHeight*(sum+n)/c.Most, chartHeight*sum/c.Most
 			sum += n
 			c.Parts = append(c.Parts, chartPart{
-				Class: o.String(), Title: d.Day.Format("2 Jan") + ": " + count(n) + " " + o.String(),
+				Class: o.String(), Title: l.Day(d.Day) + ": " + l.Number(n) + " " + l.T(o.String()),
 				X: x, Y: chartHeight - top, Width: chartBar, Height: max(top-below, 1),
 			})
 		}
 		if n := d.Outcomes[campaign.TakenBack]; n > 0 {
 			high := max(chartHeight*n/c.Most, 1)
 			c.Parts = append(c.Parts, chartPart{
-				Class: campaign.TakenBack.String(), Title: d.Day.Format("2 Jan") + ": " + count(n) + " " + campaign.TakenBack.String(),
+				Class: campaign.TakenBack.String(), Title: l.Day(d.Day) + ": " + l.Number(n) + " " + l.T(campaign.TakenBack.String()),
 				X: x + chartBar + 1, Y: chartHeight - high, Width: recalledBar, Height: high,
 			})
 		}

@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/endpoint"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 const (
@@ -80,7 +81,7 @@ func (s *search) filter() (f endpoint.Filter, err error) {
 	switch f.Status = s.Status; s.Status {
 	case "", audience.Active, audience.Disabled:
 	default:
-		return f, &mistake{http.StatusUnprocessableEntity, "A status is active or disabled."}
+		return f, mistaken(http.StatusUnprocessableEntity, "A status is active or disabled.")
 	}
 	f.Selection, err = a.Select("")
 	return f, explain(err)
@@ -91,7 +92,7 @@ func (a *admin) find(v *visit, s *search, cursor string) error {
 	f, err := s.filter()
 	var wrong *mistake
 	if errors.As(err, &wrong) {
-		s.Problem = wrong.text
+		s.Problem = wrong.in(v.lang)
 		return nil
 	}
 	after, until := position(cursor), a.now().Add(lookFor)
@@ -145,7 +146,7 @@ func (a *admin) endpointOf(v *visit, id string) (e audience.Endpoint, err error)
 
 func noEndpoint(err error) error {
 	if errors.Is(err, audience.ErrNotFound) {
-		return &mistake{http.StatusNotFound, "There is no such endpoint."}
+		return mistaken(http.StatusNotFound, "There is no such endpoint.")
 	}
 	return err
 }
@@ -160,16 +161,16 @@ func (a *admin) showEndpoint(v *visit) error {
 	if err != nil {
 		return err
 	}
-	s := subscriber{Endpoint: e, Leads: leadsTo(&e)}
+	s := subscriber{Endpoint: e, Leads: leadsTo(v.lang, &e)}
 	for _, name := range slices.Sorted(maps.Keys(e.Attributes)) {
 		s.Attributes = append(s.Attributes, attribute{name, e.Attributes[name].String()})
 	}
-	return a.show(v, "endpoint", "Endpoint "+e.ID.String(), "audience", s)
+	return a.show(v, "endpoint", v.t("Endpoint %s", e.ID.String()), "audience", s)
 }
 
 // leadsTo describes where an endpoint leads. It omits subscriptions' URLs, tokens and hooks' whole URLs, since anyone who knows one can
 // send to it.
-func leadsTo(e *audience.Endpoint) string {
+func leadsTo(l *words.Language, e *audience.Endpoint) string {
 	var address struct {
 		Endpoint string          `json:"endpoint"`
 		URL      string          `json:"url"`
@@ -179,15 +180,15 @@ func leadsTo(e *audience.Endpoint) string {
 	_ = json.Unmarshal(e.Address, &address) // registration has checked the address
 	switch {
 	case address.Endpoint != "":
-		return "a browser, by " + host(address.Endpoint)
+		return l.T("a browser, by %s", host(address.Endpoint))
 	case address.URL != "":
 		return host(address.URL)
 	case address.Chat != nil:
-		return "chat " + strings.Trim(string(address.Chat), `"`) // a number or a name
+		return l.T("chat %s", strings.Trim(string(address.Chat), `"`)) // a number or a name
 	case address.Token != "":
-		return "a device, by its token"
+		return l.T("a device, by its token")
 	}
-	return "the recipient's mailbox"
+	return l.T("the recipient's mailbox")
 }
 
 func host(link string) string {

@@ -39,15 +39,15 @@ func (a *admin) findAnything(v *visit) error {
 	if err != nil {
 		return err
 	}
-	return a.show(v, "find", "Search", "", f)
+	return a.show(v, "find", v.t("Search"), "", f)
 }
 
 // showNothing answers requests for pages that do not exist.
 func (a *admin) showNothing(v *visit) error {
 	if v.r.Header.Get("HX-Request") != "" {
-		return &mistake{http.StatusNotFound, "There is no such page."}
+		return mistaken(http.StatusNotFound, "There is no such page.")
 	}
-	a.answer(v, http.StatusNotFound, "find", "page", frame{Title: "No such page", Person: v.person, Version: a.Version, Content: &finds{Missing: true}})
+	a.answer(v, http.StatusNotFound, "find", "page", frame{Title: v.t("No such page"), Person: v.person, Version: a.Version, Content: &finds{Missing: true}})
 	return nil
 }
 
@@ -61,8 +61,8 @@ func (a *admin) finds(v *visit, query string) (*finds, error) {
 	f.Docs = "/docs/search?" + url.Values{"q": {query}}.Encode()
 	for _, g := range a.pages.places {
 		for _, p := range g.places {
-			if v.person.Role.May(p.role) && contains(p.Label, query) {
-				f.Pages = append(f.Pages, lead{Path: p.Path, Label: p.Label})
+			if v.person.Role.May(p.role) && (contains(p.Label, query) || contains(v.t(p.Label), query)) {
+				f.Pages = append(f.Pages, lead{Path: p.Path, Label: v.t(p.Label)})
 			}
 		}
 	}
@@ -113,7 +113,7 @@ func contains(s, part string) bool { return strings.Contains(folded(s), folded(p
 
 // showDesign shows the parts of the design system.
 func (a *admin) showDesign(v *visit) error {
-	return a.show(v, "design", "Design", "", sample)
+	return a.show(v, "design", v.t("Design"), "", sample)
 }
 
 // sample is the content of the page of the design system.

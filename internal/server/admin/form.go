@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // form holds the values of a campaign's form, as browsers post it, and the problems with them.
@@ -17,6 +18,7 @@ type form struct {
 	Focus    string            // the field that gets the focus; empty: the first with a problem
 	Kept     string            // settings of the campaign that the form does not show
 	Left     string            // the template whose message it was until it was changed
+	lang     *words.Language   // nil: English
 }
 
 // formTime is the format in which browsers post a date and a time.
@@ -119,13 +121,13 @@ func duration(d campaign.Duration) string {
 }
 
 // kept names the settings of a campaign that the form does not show, so that nobody thinks them lost.
-func kept(s *campaign.Spec) string {
+func kept(l *words.Language, s *campaign.Spec) string {
 	var names []string
 	if s.Content.FCM != (push.FCMContent{}) {
-		names = append(names, "what is for Android alone (fcm)")
+		names = append(names, l.T("what is for Android alone (fcm)"))
 	}
 	if s.Content.APNs != (push.APNsContent{}) {
-		names = append(names, "what is for Apple's devices alone (apns)")
+		names = append(names, l.T("what is for Apple's devices alone (apns)"))
 	}
 	return strings.Join(names, ", ")
 }
@@ -159,13 +161,33 @@ func label(name string) string {
 	return labels[name]
 }
 
+// labelIn returns the label beside a field in a language. Variables keep the names that their author gave them.
+func labelIn(l *words.Language, name string) string {
+	if variable, ok := variableOf(name); ok {
+		return variable
+	}
+	return l.T(label(name))
+}
+
 // fullLabel returns a field's label for use elsewhere on the page.
-func fullLabel(name string) string {
+func fullLabel(l *words.Language, name string) string {
 	if list, n, _, ok := listed(name); ok {
-		return lineLabel(list, n) + ", " + strings.ToLower(label(name))
+		own := labelIn(l, name)
+		if l == words.English { // German nouns, among others, keep their capitals
+			own = strings.ToLower(own)
+		}
+		return lineLabel(l, list, n) + ", " + own
 	}
 	if variable, ok := variableOf(name); ok {
-		return "Variable " + variable
+		return l.T("Variable %s", variable)
 	}
-	return label(name)
+	return labelIn(l, name)
+}
+
+// speaks returns the language of a form.
+func (f *form) speaks() *words.Language {
+	if f.lang == nil {
+		return words.English
+	}
+	return f.lang
 }

@@ -8,12 +8,15 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/notify/recipient"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/server/admin/resource"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // AppSettings reads and changes the settings of apps.
@@ -38,15 +41,15 @@ type goal struct {
 	Name, Title, Text string
 	channels          []push.Channel
 	Docs              string // page of the documentation
-	Reached           string // who can be reached in the end
+	Reached           string // what is said in the end
 }
 
 // goals are the guides in the order of the overview.
 var goals = []goal{
-	{goalBrowsers, "Visitors of a website", "A push to their browser, also after they have left your site.", []push.Channel{push.WebPush}, "/docs/guides/web-push", "your visitors"},
-	{goalBot, "People who write to a bot", "Messages in Telegram to everybody who has started your bot.", []push.Channel{push.Telegram}, "/docs/guides/channels#telegram", "the bot’s people"},
-	{goalPhones, "People with your phone app", "Android and iPhone, through Firebase or Apple.", []push.Channel{push.FCM, push.APNs}, "/docs/guides/phones", "your app’s people"},
-	{goalLive, "Whoever is connected now", "A page, app or device with an open connection, in milliseconds.", []push.Channel{push.Live}, "/docs/guides/listen", "whoever is connected"},
+	{goalBrowsers, "Visitors of a website", "A push to their browser, also after they have left your site.", []push.Channel{push.WebPush}, "/docs/guides/web-push", "You can reach your visitors now."},
+	{goalBot, "People who write to a bot", "Messages in Telegram to everybody who has started your bot.", []push.Channel{push.Telegram}, "/docs/guides/channels#telegram", "You can reach the bot’s people now."},
+	{goalPhones, "People with your phone app", "Android and iPhone, through Firebase or Apple.", []push.Channel{push.FCM, push.APNs}, "/docs/guides/phones", "You can reach your app’s people now."},
+	{goalLive, "Whoever is connected now", "A page, app or device with an open connection, in milliseconds.", []push.Channel{push.Live}, "/docs/guides/listen", "You can reach whoever is connected now."},
 }
 
 func goalNamed(name string) (*goal, bool) {
@@ -177,7 +180,7 @@ func (a *admin) guideOf(v *visit, about *goal) (*guide, error) {
 	g.Insecure = !strings.HasPrefix(g.Server, "https://") && !onThisMachine(g.Server)
 	g.Dev = a.Dev && app == access.DevApp
 	g.Ready = slices.ContainsFunc(about.channels, func(ch push.Channel) bool { return a.Ready(ctx, app, ch) })
-	met, err := a.meet(ctx, app, g)
+	met, err := a.meet(v, g)
 	if err != nil {
 		return nil, err
 	}
@@ -186,20 +189,20 @@ func (a *admin) guideOf(v *visit, about *goal) (*guide, error) {
 	}
 	switch about.Name {
 	case goalBrowsers:
-		add("origin", "Name your site", g.Dev || len(g.Origins) > 0)
-		add("embed", "Put one file and one line into it", met)
-		add("visitor", "Wait for the first visitor", met)
+		add("origin", v.t("Name your site"), g.Dev || len(g.Origins) > 0)
+		add("embed", v.t("Put one file and one line into it"), met)
+		add("visitor", v.t("Wait for the first visitor"), met)
 	case goalBot:
-		add("bot", "Connect the bot", g.Ready)
-		add("chat", "Wait for the first person to press Start", met)
+		add("bot", v.t("Connect the bot"), g.Ready)
+		add("chat", v.t("Wait for the first person to press Start"), met)
 	case goalPhones:
-		add("account", "Connect Firebase or Apple", g.Ready)
-		add("device", "Wait for the first phone", met)
+		add("account", v.t("Connect Firebase or Apple"), g.Ready)
+		add("device", v.t("Wait for the first phone"), met)
 	case goalLive:
 		g.Origins = set.Origins
-		add("page", "Open a connection", met)
+		add("page", v.t("Open a connection"), met)
 	}
-	add("test", "Send yourself a test", set.Guides[about.Name] == access.GuideTested)
+	add("test", v.t("Send yourself a test"), set.Guides[about.Name] == access.GuideTested)
 	g.mark()
 	return g, nil
 }
@@ -217,7 +220,8 @@ func (g *guide) mark() {
 }
 
 // meet finds the first people whom the guide's channels reach, and reports whether there was one.
-func (a *admin) meet(ctx context.Context, app string, g *guide) (bool, error) {
+func (a *admin) meet(v *visit, g *guide) (bool, error) {
+	ctx, app := v.r.Context(), v.person.App
 	if g.Name == goalLive {
 		list, _, err := a.Recipients.List(ctx, app, "", firstMet, "")
 		for _, r := range list {
@@ -236,13 +240,13 @@ func (a *admin) meet(ctx context.Context, app string, g *guide) (bool, error) {
 		return false, err
 	}
 	for i := len(list) - 1; i >= 0 && len(g.Known) < mostMet; i-- { // the newest of them first: most likely the person's own
-		g.Known = append(g.Known, met{ID: list[i].ID.String(), Name: nameOf(&list[i]), Since: list[i].CreatedAt})
+		g.Known = append(g.Known, met{ID: list[i].ID.String(), Name: nameOf(v.lang, &list[i]), Since: list[i].CreatedAt})
 	}
 	return len(list) > 0, nil
 }
 
 // nameOf returns what people call an endpoint: who it belongs to, or the browser.
-func nameOf(e *audience.Endpoint) string {
+func nameOf(l *words.Language, e *audience.Endpoint) string {
 	for _, name := range []string{"name", "first_name"} {
 		if value, ok := e.Attributes[name]; ok && value.String() != "" {
 			return clip(value.String(), 60)
@@ -251,7 +255,7 @@ func nameOf(e *audience.Endpoint) string {
 	if e.Recipient != "" {
 		return e.Recipient
 	}
-	return deviceOf(e)
+	return deviceOf(l, e)
 }
 
 // browserHosts are the push services of browsers. A host that begins with a dot stands for all hosts below it.
@@ -264,18 +268,18 @@ var browserHosts = []struct{ host, browser string }{
 }
 
 // deviceOf returns what an endpoint leads to, without anything that is secret: a browser, a chat, a device.
-func deviceOf(e *audience.Endpoint) string {
+func deviceOf(l *words.Language, e *audience.Endpoint) string {
 	var address struct {
 		Endpoint string `json:"endpoint"`
 	}
 	_ = json.Unmarshal(e.Address, &address) // registration has checked the address
 	switch {
 	case e.Channel == push.FCM:
-		return "Phone, through Firebase"
+		return l.T("Phone, through Firebase")
 	case e.Channel == push.APNs:
-		return "Apple device"
+		return l.T("Apple device")
 	case address.Endpoint == "":
-		return upperFirst(leadsTo(e))
+		return upperFirst(leadsTo(l, e))
 	}
 	at := host(address.Endpoint)
 	for _, known := range browserHosts {
@@ -283,14 +287,15 @@ func deviceOf(e *audience.Endpoint) string {
 			return known.browser
 		}
 	}
-	return "Browser at " + at
+	return l.T("Browser at %s", at)
 }
 
 func upperFirst(s string) string {
 	if s == "" {
 		return s
 	}
-	return strings.ToUpper(s[:1]) + s[1:]
+	first, size := utf8.DecodeRuneInString(s)
+	return string(unicode.ToUpper(first)) + s[size:]
 }
 
 // server returns the origin of this server as the visitor reaches it.

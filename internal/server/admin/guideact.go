@@ -91,7 +91,7 @@ func (a *admin) ready(v *visit, ch push.Channel, active int64) bool {
 func (a *admin) guideInPath(v *visit) (*guide, error) {
 	about, ok := goalNamed(v.r.PathValue("goal"))
 	if !ok {
-		return nil, &mistake{http.StatusNotFound, "There is no such guide."}
+		return nil, mistaken(http.StatusNotFound, "There is no such guide.")
 	}
 	return a.guideOf(v, about)
 }
@@ -105,7 +105,7 @@ func (a *admin) showGuide(v *visit) error {
 }
 
 func (a *admin) guidePage(v *visit, status int, g *guide) error {
-	a.answer(v, status, "start", "page", frame{Title: g.Title, Here: "overview", Person: v.person, Version: a.Version, Content: g})
+	a.answer(v, status, "start", "page", frame{Title: v.t(g.Title), Here: "overview", Person: v.person, Version: a.Version, Content: g})
 	return nil
 }
 
@@ -133,7 +133,7 @@ func (a *admin) guideFails(v *visit, action, typed string, err error) error {
 	var field *notification.FieldError
 	switch {
 	case errors.As(err, &m):
-		return a.acted(v, func(g *guide) { g.Failed, g.Typed, g.Problem = action, typed, m.text })
+		return a.acted(v, func(g *guide) { g.Failed, g.Typed, g.Problem = action, typed, m.in(v.lang) })
 	case errors.As(err, &field):
 		return a.acted(v, func(g *guide) { g.Failed, g.Typed, g.Problem = action, typed, sentence(field.Problem) })
 	}
@@ -144,7 +144,7 @@ func (a *admin) guideFails(v *visit, action, typed string, err error) error {
 func (a *admin) changeOrigins(v *visit) error {
 	about, ok := goalNamed(v.r.PathValue("goal"))
 	if !ok || about.Name != goalBrowsers && about.Name != goalLive {
-		return &mistake{http.StatusNotFound, "There is no such guide."}
+		return mistaken(http.StatusNotFound, "There is no such guide.")
 	}
 	if err := parseForm(v.r); err != nil {
 		return err
@@ -189,7 +189,7 @@ func (a *admin) changeOrigins(v *visit) error {
 
 // originOf makes an origin of a site's name, or of the address of one of its pages.
 func originOf(typed string) (string, error) {
-	wrong := &mistake{http.StatusUnprocessableEntity, "Write the address of your site, like https://www.example.org."}
+	wrong := mistaken(http.StatusUnprocessableEntity, "Write the address of your site, like https://www.example.org.")
 	if typed == "" || len(typed) > 300 {
 		return "", wrong
 	}
@@ -205,7 +205,7 @@ func originOf(typed string) (string, error) {
 		return "", wrong
 	}
 	if u.Scheme == "http" && !onThisMachine(full) {
-		return "", &mistake{http.StatusUnprocessableEntity, "Browsers allow pushes to https pages only, so the address must begin with https://."}
+		return "", mistaken(http.StatusUnprocessableEntity, "Browsers allow pushes to https pages only, so the address must begin with https://.")
 	}
 	if !strings.Contains(u.Hostname(), ".") && !onThisMachine(full) {
 		return "", wrong
@@ -227,14 +227,14 @@ var connects = map[string]struct {
 func (a *admin) connectChannel(v *visit) error {
 	with, ok := connects[v.r.PathValue("goal")]
 	if !ok {
-		return &mistake{http.StatusNotFound, "There is no such guide."}
+		return mistaken(http.StatusNotFound, "There is no such guide.")
 	}
 	if err := parseForm(v.r); err != nil {
 		return err
 	}
 	secret := text(v.r.PostForm, with.field)
 	if secret == "" {
-		return a.guideFails(v, "connect", "", &mistake{http.StatusUnprocessableEntity, "Paste it here first."})
+		return a.guideFails(v, "connect", "", mistaken(http.StatusUnprocessableEntity, "Paste it here first."))
 	}
 	on, ctx := true, v.r.Context()
 	change := channel.Change{Enabled: &on, Values: channel.Values{with.field: secret}}
@@ -252,7 +252,7 @@ func (a *admin) connectChannel(v *visit) error {
 	return a.acted(v, func(g *guide) {
 		g.About = about
 		if err != nil {
-			g.Failed, g.Problem = "connect", "It is stored, but does not work yet: "+sentence(err.Error())
+			g.Failed, g.Problem = "connect", v.t("It is stored, but does not work yet: %s", sentence(err.Error()))
 		}
 	})
 }
@@ -329,7 +329,7 @@ func (a *admin) sendTest(v *visit, e *audience.Endpoint) error {
 func (a *admin) publishTest(v *visit, to string) error {
 	d := notification.Draft{ID: "test-" + rand.Text(), To: []string{to}, TTL: 10 * time.Minute, Content: notification.Content{Title: testMessage.Title, Body: testMessage.Body}}
 	if err := notification.CheckName("to", to); err != nil {
-		return &mistake{http.StatusUnprocessableEntity, "There is no recipient of this name."}
+		return mistaken(http.StatusUnprocessableEntity, "There is no recipient of this name.")
 	}
 	r := a.Publisher.Publish(v.r.Context(), v.person.App, []*notification.Draft{&d})[0]
 	if r.Err != nil {
@@ -342,7 +342,7 @@ func (a *admin) publishTest(v *visit, to string) error {
 func (a *admin) putAway(v *visit) error {
 	name := v.r.PathValue("goal")
 	if _, ok := goalNamed(name); !ok && name != goalAll {
-		return &mistake{http.StatusNotFound, "There is no such guide."}
+		return mistaken(http.StatusNotFound, "There is no such guide.")
 	}
 	if err := a.Settings.SetGuide(v.r.Context(), v.person.App, name, access.GuideAway); err != nil {
 		return err

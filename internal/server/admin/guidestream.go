@@ -18,7 +18,7 @@ func (w *watcher) add(s *stream) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	drawn, err := w.a.draw(s.v.person.Role, "start", "guide", g)
+	drawn, err := w.a.draw(s.v.lang, s.v.person.Role, "start", "guide", g)
 	if err != nil || drawn == w.last {
 		return false, err
 	}

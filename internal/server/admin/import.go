@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/tables"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 const (
@@ -53,12 +54,13 @@ type tableImport struct {
 	Undone                                      *importUndo // nil: nothing is being undone
 
 	app     string
+	lang    *words.Language
 	started time.Time
 	do      func(list []audience.Endpoint, lines []int) error // registers a chunk, or only checks it in a trial
 }
 
 func (a *admin) showImport(v *visit) error {
-	return a.show(v, "import", "Import", "audience", &tableImport{Channels: push.Channels(), Tag: "import-" + a.now().UTC().Format("2006-01-02-1504")})
+	return a.show(v, "import", v.t("Import"), "audience", &tableImport{Channels: push.Channels(), Tag: "import-" + a.now().UTC().Format("2006-01-02-1504")})
 }
 
 // checkTable reads a file and shows how it would be imported.
@@ -70,7 +72,7 @@ func (a *admin) importTable(v *visit) error { return a.readTable(v, false) }
 func (a *admin) readTable(v *visit, dry bool) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(v.r.Context()), longest, fmt.Errorf("the file was not read in %s", longest))
 	defer cancel()
-	t := &tableImport{Channels: push.Channels(), app: v.person.App, Dry: dry, Report: new(lineReport), started: a.now()}
+	t := &tableImport{Channels: push.Channels(), app: v.person.App, lang: v.lang, Dry: dry, Report: new(lineReport), started: a.now()}
 	t.do = func(list []audience.Endpoint, lines []int) error { return a.registerChunk(ctx, v, t, list, lines) }
 	rc := http.NewResponseController(v.w)
 	err := t.read(v.r, func() { _ = rc.SetReadDeadline(time.Now().Add(partTime)) }) // fails only for a test's writer, which has no deadlines
@@ -79,9 +81,9 @@ func (a *admin) readTable(v *visit, dry bool) error {
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
-		t.Problem = fmt.Sprintf("The file has more than %d MB: send it in parts. What was registered before stays.", maxImport>>20)
+		t.Problem = v.t("The file has more than %s MB: send it in parts. What was registered before stays.", maxImport>>20)
 	case errors.As(err, &wrong):
-		t.Problem = wrong.text
+		t.Problem = wrong.in(v.lang)
 	case err != nil:
 		return err
 	}
@@ -93,11 +95,11 @@ func (a *admin) readTable(v *visit, dry bool) error {
 	if v.r.Header.Get("HX-Request") != "" {
 		return a.part(v, "import", "imported", t)
 	}
-	return a.show(v, "import", "Import", "audience", t)
+	return a.show(v, "import", v.t("Import"), "audience", t)
 }
 
 func badFile(text string, args ...any) error {
-	return &mistake{http.StatusUnprocessableEntity, fmt.Sprintf(text, args...)}
+	return mistaken(http.StatusUnprocessableEntity, text, args...)
 }
 
 // read reads the form.
@@ -223,14 +225,14 @@ func (t *tableImport) endpoint(row *audience.Row) (e audience.Endpoint, err erro
 func (t *tableImport) refuse(line int, err error) {
 	t.Refused++
 	t.Report.add(line, "refused: "+err.Error())
-	t.say(fmt.Sprintf("Line %d is refused: %v", line, err))
+	t.say(t.lang.T("Line %[1]s is refused: %[2]s", line, err))
 }
 
 func (t *tableImport) warn(line int, warnings []string) {
 	for _, w := range warnings {
 		t.Warned++
 		t.Report.add(line, w)
-		t.say(fmt.Sprintf("Line %d: %s", line, w))
+		t.say(t.lang.T("Line %[1]s: %[2]s", line, w))
 	}
 }
 
@@ -252,7 +254,7 @@ func (a *admin) registerChunk(ctx context.Context, v *visit, t *tableImport, lis
 		}
 		t.warn(lines[i], r.Dropped)
 		if len(t.First) < firstRows {
-			t.First = append(t.First, newShownRow(lines[i], &r.Endpoint))
+			t.First = append(t.First, newShownRow(v.lang, lines[i], &r.Endpoint))
 		}
 		regs, at = append(regs, r), append(at, lines[i])
 	}

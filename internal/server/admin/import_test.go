@@ -66,7 +66,7 @@ func TestAFileIsShownAsItIsReadAndThenImported(t *testing.T) {
 		t.Errorf("a preview registered %d", n)
 	}
 	said = b.upload("people.csv", file, map[string]string{"channel": "telegram", "tag": "new"})
-	wants(t, said, "<b>3</b> registered or renewed, 3 of them new, <b>1</b> refused")
+	wants(t, said, "<b>3</b> registered or renewed, 3 of them new. <b>1</b> refused.")
 	if count() != 3 {
 		t.Errorf("%d are registered:\n%s", count(), said)
 	}

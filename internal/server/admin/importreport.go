@@ -13,6 +13,7 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 const (
@@ -58,11 +59,11 @@ type shownRow struct {
 	Tags, Attributes []string
 }
 
-func newShownRow(line int, e *audience.Endpoint) shownRow {
-	r := shownRow{Line: line, Recipient: clip(e.Recipient, 60), Leads: clip(leadsTo(e), 60), Channel: e.Channel, Tags: few(e.Tags)}
+func newShownRow(l *words.Language, line int, e *audience.Endpoint) shownRow {
+	r := shownRow{Line: line, Recipient: clip(e.Recipient, 60), Leads: clip(leadsTo(l, e), 60), Channel: e.Channel, Tags: few(l, e.Tags)}
 	for _, name := range slices.Sorted(maps.Keys(e.Attributes)) {
 		r.Attributes = append(r.Attributes, clip(name+" = "+e.Attributes[name].String(), 60))
 	}
-	r.Attributes = few(r.Attributes)
+	r.Attributes = few(l, r.Attributes)
 	return r
 }

@@ -48,7 +48,7 @@ func (a *admin) undoImport(v *visit) error {
 	for name, into := range map[string]*int64{"since": &u.Since, "until": &u.Until, "after": &u.After, "deleted": &u.Deleted} {
 		n, err := strconv.ParseInt(f.Get(name), 10, 64)
 		if err != nil && f.Has(name) || n < 0 {
-			return &mistake{http.StatusBadRequest, "The form could not be read."}
+			return mistaken(http.StatusBadRequest, "The form could not be read.")
 		}
 		*into = n
 	}
@@ -67,7 +67,7 @@ func (a *admin) undoImport(v *visit) error {
 	if v.r.Header.Get("HX-Request") != "" {
 		return a.part(v, "import", "undone", u)
 	}
-	return a.show(v, "import", "Import", "audience", &tableImport{Channels: push.Channels(), Undone: u})
+	return a.show(v, "import", v.t("Import"), "audience", &tableImport{Channels: push.Channels(), Undone: u})
 }
 
 // undoSome deletes until undoFor has passed.

@@ -40,9 +40,9 @@ func (a *admin) integrations(v *visit, page integrations) error {
 		return err
 	}
 	page.Groups = []integrationGroup{
-		{ID: "hooks", One: "hook", Title: "Hooks", Docs: "/docs/guides/hooks", Empty: "No program of yours is told of events."},
-		{ID: "sinks", One: "sink", Title: "Sinks", Docs: "/docs/guides/clickhouse", Empty: "Events go to no database of yours."},
-		{ID: "sources", One: "source", Title: "Sources", Docs: "/docs/guides/sources", Empty: "No notifications are taken from elsewhere."},
+		{ID: "hooks", One: "hook", Title: v.t("Hooks"), Docs: "/docs/guides/hooks", Empty: v.t("No program of yours is told of events.")},
+		{ID: "sinks", One: "sink", Title: v.t("Sinks"), Docs: "/docs/guides/clickhouse", Empty: v.t("Events go to no database of yours.")},
+		{ID: "sources", One: "source", Title: v.t("Sources"), Docs: "/docs/guides/sources", Empty: v.t("No notifications are taken from elsewhere.")},
 	}
 	for i := range hooks {
 		page.Groups[0].add(resource.OfHook(&hooks[i]))
@@ -53,7 +53,7 @@ func (a *admin) integrations(v *visit, page integrations) error {
 	for _, s := range a.Sources.List(app) {
 		page.Groups[2].add(resource.OfSource(&s))
 	}
-	return a.show(v, "integrations", "Hooks, sinks, sources", "integrations", page)
+	return a.show(v, "integrations", v.t("Hooks, sinks, sources"), "integrations", page)
 }
 
 func (g *integrationGroup) add(one *resource.Line) {
@@ -76,16 +76,16 @@ func (a *admin) turn(v *visit, kind string) error {
 	return a.switchedTo(v, on, a.place(v).Switch(v.r.Context(), kind, v.r.PathValue("name"), &on))
 }
 
-var errNoAction = &mistake{http.StatusNotFound, "There is nothing of this name to be done."}
+var errNoAction = mistaken(http.StatusNotFound, "There is nothing of this name to be done.")
 
 // switchedTo redirects to the page after a switch, or says that there is nothing to switch.
 func (a *admin) switchedTo(v *visit, on bool, err error) error {
 	var field *notification.FieldError
 	switch {
 	case resource.Missing(err):
-		return &mistake{http.StatusNotFound, "There is none of this name."}
+		return mistaken(http.StatusNotFound, "There is none of this name.")
 	case errors.As(err, &field):
-		return &mistake{http.StatusUnprocessableEntity, sentence(field.Error())}
+		return mistaken(http.StatusUnprocessableEntity, sentence(field.Error()))
 	case err != nil:
 		return err
 	}

@@ -345,7 +345,7 @@ func TestTheServersPagesShowHostileTextAsText(t *testing.T) {
 		}
 	}
 	_, page := b.get("/ui/log?kind=warning")
-	wants(t, page, "There is nothing of kind warning")
+	wants(t, page, "There is nothing of the kind “warning”")
 	_, page = b.get("/ui/nodes")
 	wants(t, page, "hooks/other", "missing", "of different versions")
 }

@@ -51,7 +51,7 @@ func (a *admin) listKeys(v *visit) error { return a.showKeys(v, &keyPage{}) }
 
 func (a *admin) showKeys(v *visit, p *keyPage) error {
 	a.fillKeys(v, p)
-	return a.show(v, "keys", "Keys", "keys", p)
+	return a.show(v, "keys", v.t("Keys"), "keys", p)
 }
 
 // fillKeys lists the newest first.
@@ -93,11 +93,11 @@ func (a *admin) createKey(v *visit) error {
 func (a *admin) deleteKey(v *visit) error {
 	id := v.r.PathValue("id")
 	if notification.CheckName("id", id) != nil {
-		return &mistake{http.StatusNotFound, noSuchKey}
+		return mistaken(http.StatusNotFound, noSuchKey)
 	}
 	err := a.Keys.DeleteKey(v.r.Context(), v.person.App, id)
 	if errors.Is(err, access.ErrUnknownKey) {
-		return &mistake{http.StatusNotFound, noSuchKey}
+		return mistaken(http.StatusNotFound, noSuchKey)
 	}
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func (a *admin) mintToken(v *visit) error {
 	if err != nil {
 		return explain(notification.BadField("ttl", "must be a duration like 24h or 7d"))
 	}
-	req := access.TokenRequest{Recipient: text(f, "recipient"), Group: text(f, "group"), Device: text(f, "device"), Topics: words(f, "topics"), TTL: ttl}
+	req := access.TokenRequest{Recipient: text(f, "recipient"), Group: text(f, "group"), Device: text(f, "device"), Topics: commaList(f, "topics"), TTL: ttl}
 	token, expires, err := a.Keys.MintToken(v.person.App, req)
 	if err != nil {
 		return explain(err)

@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"fmt"
 	"maps"
 	"net/url"
 	"slices"
@@ -10,6 +9,7 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // mostLines limits the lines of a list in the form: buttons, languages.
@@ -203,12 +203,12 @@ func lineOf(list, name string) int {
 }
 
 // groups holds the name of each list's lines.
-var groups = map[string]string{"button": "Telegram's button", "action": "Browser's button", "locale": "Language", "step": "Step"}
+var groups = map[string]string{"button": "Telegram's button %s", "action": "Browser's button %s", "locale": "Language %s", "step": "Step %s"}
 
 // lineLabel returns the label of a list's line.
-func lineLabel(list string, n int) string {
+func lineLabel(l *words.Language, list string, n int) string {
 	if language, own, ok := ofLanguage(list); ok {
-		return fmt.Sprintf("%s, %s %d", lineLabel("locale", language), groups[own], n+1)
+		return lineLabel(l, "locale", language) + ", " + lineLabel(l, own, n)
 	}
-	return fmt.Sprintf("%s %d", groups[list], n+1)
+	return l.T(groups[list], n+1)
 }

@@ -31,7 +31,9 @@ type topics struct {
 func (a *admin) showTopics(v *visit) error {
 	t := topics{Live: a.Watch.Live(v.person.App), Node: a.Watch.Node}
 	now := a.Watch.Now()
-	for _, f := range []struct{ series, label string }{{"topic_messages", "messages a second"}, {"requests", "requests a second"}, {"requests_failed", "failed a second"}} {
+	for _, f := range []struct{ series, label string }{
+		{"topic_messages", v.t("messages a second")}, {"requests", v.t("requests a second")}, {"requests_failed", v.t("failed a second")},
+	} {
 		value := math.NaN()
 		if n, ok := now[f.series]; ok {
 			value = float64(n)
@@ -43,7 +45,7 @@ func (a *admin) showTopics(v *visit) error {
 		return err
 	}
 	t.Slow = slices.DeleteFunc(t.Slow, func(l session.Lag) bool { return l.Queued == 0 && !l.Info.Behind })
-	return a.show(v, "topics", "Topics and workers", "topics", t)
+	return a.show(v, "topics", v.t("Topics and workers"), "topics", t)
 }
 
 // entrance is the page about new connections and the gateways of sessions.
@@ -75,5 +77,5 @@ func (a *admin) showGateway(v *visit) error {
 	if n, ok := now["connections"]; ok {
 		e.Accepted, e.Refused = float64(n), float64(now["connections_refused"])
 	}
-	return a.show(v, "gateway", "Gateway", "gateway", e)
+	return a.show(v, "gateway", v.t("Gateway"), "gateway", e)
 }

@@ -54,7 +54,7 @@ func (a *admin) listLogins(v *visit) error {
 	if len(l.Items) > mostLogins {
 		l.Items = l.Items[:mostLogins]
 	}
-	return a.show(v, "stays", "Signed in", "signed-in", l)
+	return a.show(v, "stays", v.t("Signed in"), "signed-in", l)
 }
 
 // mostLogins limits the logins listed.
@@ -83,7 +83,7 @@ func (a *admin) endLogins(v *visit, which func(*signin.Login) bool) error {
 		}
 	}
 	if len(ids) == 0 {
-		return &mistake{http.StatusNotFound, "Nobody is signed in there any more."}
+		return mistaken(http.StatusNotFound, "Nobody is signed in there any more.")
 	}
 	n, err := a.Logins.End(v.r.Context(), v.person.App, ids...)
 	if err != nil {

@@ -55,14 +55,14 @@ func (a *admin) uploadMedium(v *visit) error {
 	if v.r.Header.Get("HX-Request") != "" {
 		return a.part(v, "compose", "uploaded", m)
 	}
-	return a.show(v, "medium", "A file for Telegram", "campaigns", m)
+	return a.show(v, "medium", v.t("A file for Telegram"), "campaigns", m)
 }
 
 // take reads the form up to its file, which comes last, and hands the file on.
 func (m *medium) take(r *http.Request, give func(*push.File) error) error {
 	parts, err := r.MultipartReader()
 	if err != nil {
-		return &mistake{http.StatusBadRequest, "The form could not be read."}
+		return mistaken(http.StatusBadRequest, "The form could not be read.")
 	}
 	for {
 		p, err := parts.NextPart()

@@ -26,7 +26,7 @@ func TestAFileForTelegramIsUploadedFromTheFormOfACampaign(t *testing.T) {
 	})
 	b := w.signedIn()
 	_, page := b.get("/ui/campaigns/new")
-	wants(t, page, `action="/ui/campaigns/file"`, "<option>sticker</option>")
+	wants(t, page, `action="/ui/campaigns/file"`, `<option value="sticker">sticker</option>`)
 	said := b.uploadTo("/ui/campaigns/file", "menu <1>.pdf", "the menu", map[string]string{"type": "document", "chat": "@news"})
 	wants(t, said, "menu &lt;1&gt;.pdf is uploaded", "<code>FILE&lt;7&gt;</code>")
 	if want := []string{`document menu <1>.pdf {"chat_id":"@news"} -1 the menu`}; !slices.Equal(box.files, want) {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -19,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/notify/recipient"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // message is the content of a notification, which is kept until it has ended.
@@ -42,13 +42,14 @@ func (a *admin) item(ctx context.Context, app string, r *mailbox.Record) (*notif
 }
 
 // messageOf reads the content of a copy; nil: it is not kept any more.
-func (a *admin) messageOf(ctx context.Context, app string, r *mailbox.Record) (*message, error) {
+func (a *admin) messageOf(v *visit, r *mailbox.Record) (*message, error) {
+	ctx, app := v.r.Context(), v.person.App
 	n, err := a.item(ctx, app, r)
 	if err != nil || n == nil {
 		return nil, err
 	}
 	m := &message{Title: n.Content.Title, Category: n.Content.Category}
-	m.Data, m.Cut = readable(&n.Content)
+	m.Data, m.Cut = readable(v.lang, &n.Content)
 	plain := bubble{Channel: push.Live, Title: n.Content.Title, Body: n.Content.Body}
 	m.Shown = []bubble{plain}
 	made, err := template.ReadMessage(n.Content.Push)
@@ -61,13 +62,13 @@ func (a *admin) messageOf(ctx context.Context, app string, r *mailbox.Record) (*
 			continue
 		}
 		c := made.Render(r.To, "", ch)
-		m.Shown = append(m.Shown, bubbleOf(ch, "", &c))
+		m.Shown = append(m.Shown, bubbleOf(v.lang, ch, "", &c))
 	}
 	return m, nil
 }
 
 // readable returns a notification's data for people, and whether it is cut.
-func readable(c *notification.Content) (data string, cut bool) {
+func readable(l *words.Language, c *notification.Content) (data string, cut bool) {
 	if len(c.Data) == 0 {
 		return "", false
 	}
@@ -78,7 +79,7 @@ func readable(c *notification.Content) (data string, cut bool) {
 	case utf8.Valid(c.Data):
 		data = string(c.Data)
 	default:
-		return fmt.Sprintf("%s bytes of %s", count(int64(len(c.Data))), orElse(c.ContentType, "an unnamed type")), false
+		return l.T("%[1]s bytes of %[2]s", len(c.Data), orElse(c.ContentType, l.T("an unnamed type"))), false
 	}
 	if len(data) <= mostData {
 		return data, false
@@ -162,7 +163,8 @@ func devicesOf(v *recipient.View) (all []deviceLine) {
 }
 
 // wishes lists what a recipient chose.
-func (a *admin) wishes(ctx context.Context, app, name string) (all []fact, err error) {
+func (a *admin) wishes(v *visit, name string) (all []fact, err error) {
+	ctx, app := v.r.Context(), v.person.App
 	if a.Preferences == nil {
 		return nil, nil
 	}
@@ -174,26 +176,26 @@ func (a *admin) wishes(ctx context.Context, app, name string) (all []fact, err e
 	for _, category := range slices.Sorted(maps.Keys(p.Categories)) {
 		label := category
 		if category == preference.Rest {
-			label = "Everything else"
+			label = v.t("Everything else")
 		}
-		all = append(all, fact{Name: label, Value: chosenChannels(p.Categories[category])})
+		all = append(all, fact{Name: label, Value: chosenChannels(v.lang, p.Categories[category])})
 	}
 	if p.Quiet != nil {
-		all = append(all, fact{Name: "Not disturbed", Value: p.Quiet.From + " to " + p.Quiet.To + ", " + orElse(p.Timezone, "in the zone of their endpoints")})
+		all = append(all, fact{Name: v.t("Not disturbed"), Value: v.t("%[1]s to %[2]s, %[3]s", p.Quiet.From, p.Quiet.To, orElse(p.Timezone, v.t("in the zone of their endpoints")))})
 	}
 	return all, nil
 }
 
-func chosenChannels(c preference.Choice) string {
+func chosenChannels(l *words.Language, c preference.Choice) string {
 	switch {
 	case c.Channels == nil:
-		return "every channel"
+		return l.T("every channel")
 	case len(c.Channels) == 0:
-		return "nothing"
+		return l.T("nothing")
 	}
 	names := make([]string, len(c.Channels))
 	for i, ch := range c.Channels {
-		names[i] = channelWord(ch)
+		names[i] = l.T(channelWord(ch))
 	}
 	return strings.Join(names, ", ")
 }
@@ -211,7 +213,7 @@ func (a *admin) testRecipient(v *visit) error {
 		return missing(err, noSuchRecipient)
 	}
 	to := text(v.r.PostForm, "to")
-	sent := &channelTest{To: "the mailbox"}
+	sent := &channelTest{To: v.t("the mailbox")}
 	if to == "" {
 		err = a.publishTest(v, name)
 	} else {
@@ -222,7 +224,7 @@ func (a *admin) testRecipient(v *visit) error {
 		if err != nil {
 			return err
 		}
-		sent.To = deviceOf(&e)
+		sent.To = deviceOf(v.lang, &e)
 		err = a.sendTest(v, &e)
 	}
 	var m *mistake

@@ -36,7 +36,7 @@ const mostCopies = 200
 func (a *admin) findNotification(v *visit) error {
 	id := text(v.r.URL.Query(), "id")
 	if notification.CheckName("id", id) != nil {
-		return &mistake{http.StatusNotFound, "There is no notification of this id."}
+		return mistaken(http.StatusNotFound, "There is no notification of this id.")
 	}
 	a.leadTo(v, "/ui/notifications/"+id, http.StatusOK)
 	return nil
@@ -52,11 +52,11 @@ func (a *admin) showNotification(v *visit) error {
 	if to == "" {
 		records, err := a.Mailbox.Copies(ctx, app, id, mostCopies+1)
 		if err != nil {
-			return missing(err, noSuchNotification(app))
+			return missing(err, noSuchNotification, app)
 		}
 		if len(records) != 1 {
 			if len(records) == 0 {
-				return missing(mailbox.ErrNotFound, noSuchNotification(app))
+				return missing(mailbox.ErrNotFound, noSuchNotification, app)
 			}
 			list := copies{ID: id, Items: records[:min(len(records), mostCopies)], More: len(records) > mostCopies}
 			if list.Title, err = a.titleOf(ctx, app, list.Items); err != nil {
@@ -70,7 +70,7 @@ func (a *admin) showNotification(v *visit) error {
 	if err != nil {
 		return err
 	}
-	if t.Message, err = a.messageOf(ctx, app, &t.Record); err != nil {
+	if t.Message, err = a.messageOf(v, &t.Record); err != nil {
 		return err
 	}
 	title := id
@@ -81,9 +81,7 @@ func (a *admin) showNotification(v *visit) error {
 }
 
 // noSuchNotification names the app that was searched: publishing with the key of another app is an easy mistake.
-func noSuchNotification(app string) string {
-	return "There is no such notification in the app " + app + ". If it was published with the key of another app, it is there. What has ended is kept for a week, unless the server's setting retain says otherwise."
-}
+const noSuchNotification = "There is no such notification in the app %s. If it was published with the key of another app, it is there. What has ended is kept for a week, unless the server's setting retain says otherwise."
 
 // story is a copy's page.
 type story struct {
@@ -95,11 +93,11 @@ type story struct {
 
 func (a *admin) timelineOf(ctx context.Context, app, id, to string) (*story, error) {
 	if notification.CheckName("to", to) != nil {
-		return nil, missing(mailbox.ErrNotFound, noSuchNotification(app))
+		return nil, missing(mailbox.ErrNotFound, noSuchNotification, app)
 	}
 	t, err := a.Timelines.Of(ctx, app, id, to)
 	if err != nil {
-		return nil, missing(err, noSuchNotification(app))
+		return nil, missing(err, noSuchNotification, app)
 	}
 	return storyOf(t), nil
 }
@@ -148,7 +146,7 @@ func (a *admin) followNotification(v *visit) error {
 
 // tell sends a part of a page, rendered for the reader's role.
 func (a *admin) tell(s *stream, page, part string, content any) error {
-	drawn, err := a.draw(s.v.person.Role, page, part, content)
+	drawn, err := a.draw(s.v.lang, s.v.person.Role, page, part, content)
 	if err != nil {
 		return err
 	}

@@ -43,7 +43,7 @@ func (a *admin) listObjects(v *visit) error {
 	l := objectList{Group: text(q, "group"), Prefix: text(q, "prefix")}
 	for _, name := range []string{l.Group, l.Prefix, cursor} {
 		if name != "" && notification.CheckPart("name", name) != nil {
-			return a.show(v, "objects", "Objects", "objects", l) // none is called so
+			return a.show(v, "objects", v.t("Objects"), "objects", l) // none is called so
 		}
 	}
 	var err error
@@ -59,7 +59,7 @@ func (a *admin) listObjects(v *visit) error {
 	if next != "" {
 		l.Next = "/ui/objects?" + url.Values{"group": {l.Group}, "prefix": {l.Prefix}, "cursor": {next}}.Encode()
 	}
-	return a.show(v, "objects", "Objects", "objects", l)
+	return a.show(v, "objects", v.t("Objects"), "objects", l)
 }
 
 // objectPage is one object, with the clients that are registered for it.
@@ -85,7 +85,7 @@ type unit struct {
 func (a *admin) showObject(v *visit) error {
 	k := object.Key{Group: v.r.PathValue("group"), Object: v.r.PathValue("object")}
 	if notification.CheckName("group", k.Group) != nil || notification.CheckName("object", k.Object) != nil {
-		return &mistake{http.StatusNotFound, noSuchObject}
+		return mistaken(http.StatusNotFound, noSuchObject)
 	}
 	ctx, app, q := v.r.Context(), v.person.App, v.r.URL.Query()
 	p := objectPage{Key: k, Only: text(q, "only"), Asked: text(q, "version")}
@@ -95,7 +95,7 @@ func (a *admin) showObject(v *visit) error {
 		return err
 	}
 	if !ok {
-		return &mistake{http.StatusNotFound, noSuchObject}
+		return mistaken(http.StatusNotFound, noSuchObject)
 	}
 	p.Payload = payloadText(p.State.Payload)
 	found, more, next, err := a.Objects.Watching(ctx, app, k, position(q.Get("cursor")), mostRows)

@@ -5,11 +5,11 @@ import (
 	"math"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/access/signin"
+	"godwit.dev/godwit/internal/server/admin/words"
 	"godwit.dev/godwit/internal/server/watch"
 )
 
@@ -33,18 +33,19 @@ var plots = []plot{
 	{"Waiting", "notifications", "Nothing waits.", lead{}, []curve{{"pending", "for their recipient", "accent"}, {"scheduled", "for their time", "unknown"}, {"store_queue", "for the disk", "bad"}}},
 }
 
-func (p plot) joined(of func(c curve) string) string {
+func (p plot) joined(by string, of func(c curve) string) string {
 	parts := make([]string, len(p.curves))
 	for i, c := range p.curves {
 		parts[i] = of(c)
 	}
-	return strings.Join(parts, ",")
+	return strings.Join(parts, by)
 }
 
 // curves is a plot in the form that its template needs.
 type curves struct {
-	Title, Unit, Series, Labels, Colours, Empty string
-	Do                                          *lead // nil: nothing
+	Title, Unit, Series, Labels, Colours, Empty string // series and colours have commas between them, and labels bars
+	Said                                        string // the labels as a list
+	Do                                          *lead  // nil: nothing
 }
 
 // overview is the page that says whether all is well.
@@ -102,11 +103,12 @@ func (a *admin) showOverview(v *visit) error {
 	}
 	for _, p := range plots {
 		c := curves{
-			Title: p.Title, Unit: p.Unit, Empty: p.Empty, Series: p.joined(func(c curve) string { return c.series }), Labels: p.joined(func(c curve) string { return c.label }),
-			Colours: p.joined(func(c curve) string { return c.colour }),
+			Title: v.t(p.Title), Unit: v.t(p.Unit), Empty: v.t(p.Empty), Series: p.joined(",", func(c curve) string { return c.series }), Labels: p.joined("|", func(c curve) string { return v.t(c.label) }),
+			Said:    p.joined(", ", func(c curve) string { return v.t(c.label) }),
+			Colours: p.joined(",", func(c curve) string { return c.colour }),
 		}
 		if p.do.Path != "" && (v.person.Role.May(signin.Send) || !strings.HasPrefix(p.do.Path, "/ui/send") && !strings.HasPrefix(p.do.Path, "/ui/campaigns")) {
-			c.Do = &p.do
+			c.Do = &lead{Path: p.do.Path, Label: v.t(p.do.Label)}
 		}
 		o.Charts = append(o.Charts, c)
 	}
@@ -116,7 +118,7 @@ func (a *admin) showOverview(v *visit) error {
 	slices.SortFunc(o.Push, func(a, b pushed) int {
 		return cmp.Or(cmp.Compare(a.Channel, b.Channel), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Outcome, b.Outcome))
 	})
-	return a.show(v, "overview", "Overview", "overview", o)
+	return a.show(v, "overview", v.t("Overview"), "overview", o)
 }
 
 // standing asks all nodes for their newest figures.
@@ -131,15 +133,15 @@ func (a *admin) standing(v *visit) standing {
 	return standing{
 		Node: a.Watch.Node, Nodes: sum.Nodes, Partial: sum.Partial,
 		Figures: []figure{
-			{of("published"), "", "published a second"},
-			{of("delivered"), "", "delivered a second"},
-			{of("acknowledged"), "", "acknowledged a second"},
-			{of(watch.P99), "ms", "to store 99 of 100 publishes"},
-			{of("connections"), "", "connections"},
-			{of("sessions"), "", "sessions"},
-			{of("pending"), "", "notifications wait"},
-			{of(watch.Free) / 1e9, "GB", "free on the disk"},
-			{of("memory_bytes") / 1e6, "MB", "of memory"},
+			{of("published"), "", v.t("published a second")},
+			{of("delivered"), "", v.t("delivered a second")},
+			{of("acknowledged"), "", v.t("acknowledged a second")},
+			{of(watch.P99), "ms", v.t("to store 99 of 100 publishes")},
+			{of("connections"), "", v.t("connections")},
+			{of("sessions"), "", v.t("sessions")},
+			{of("pending"), "", v.t("notifications wait")},
+			{of(watch.Free) / 1e9, "GB", v.t("free on the disk")},
+			{of("memory_bytes") / 1e6, "MB", v.t("of memory")},
 		},
 	}
 }
@@ -172,18 +174,7 @@ func minutes(h *watch.History) (all []minute) {
 	return all
 }
 
-// decimal writes a number with a useful number of digits; the script rewrites it in the reader's language.
-func decimal(f float64) string {
-	switch {
-	case math.IsNaN(f):
-		return "–"
-	case math.Abs(f) >= 100 || f == math.Trunc(f):
-		return count(int64(math.Round(f)))
-	}
-	return strconv.FormatFloat(math.Round(f*10)/10, 'f', -1, 64)
-}
-
-// plain writes a number for the script, with the same digits.
-func plain(f float64) string { return strings.ReplaceAll(decimal(f), ",", "") }
+// plain writes a number for the script, with the digits that people see.
+func plain(f float64) string { return strings.ReplaceAll(words.English.Decimal(f), ",", "") }
 
 func isNumber(f float64) bool { return !math.IsNaN(f) }

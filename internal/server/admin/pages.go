@@ -9,12 +9,13 @@ import (
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"godwit.dev/godwit/internal/access/signin"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 //go:embed templates/*.html
 var templates embed.FS
 
-// pages holds the templates as each role sees them; role 0 is for strangers. A template is parsed on demand and held by a weak pointer, so
+// pages holds the templates as each role sees them in each language; role 0 is for strangers. A template is parsed on demand and held by a weak pointer, so
 // the collector frees it: all templates are 10 MB of small objects, which it would otherwise scan each time although nobody looks at a
 // page.
 type pages struct {
@@ -23,8 +24,9 @@ type pages struct {
 	read   map[seenBy]weak.Pointer[template.Template]
 }
 
-// seenBy is a page and the role that sees it.
+// seenBy is a page, the role that sees it and the language that it speaks.
 type seenBy struct {
+	lang *words.Language
 	role signin.Role
 	name string
 }
@@ -36,8 +38,8 @@ var shared = map[string][]string{
 }
 
 // get returns a page: the layout, the fields of forms, what it shares with others and its own file.
-func (p *pages) get(role signin.Role, name string) (*template.Template, error) {
-	key := seenBy{role, name}
+func (p *pages) get(l *words.Language, role signin.Role, name string) (*template.Template, error) {
+	key := seenBy{l, role, name}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if t := p.read[key].Value(); t != nil {
@@ -47,7 +49,7 @@ func (p *pages) get(role signin.Role, name string) (*template.Template, error) {
 	for _, more := range shared[name] {
 		files = append(files, "templates/"+more+".html")
 	}
-	t, err := template.New(name).Funcs(functions).Funcs(mayOf(role)).Funcs(p.header()).ParseFS(templates, files...)
+	t, err := template.New(name).Funcs(functions).Funcs(speaking(l)).Funcs(mayOf(role)).Funcs(p.header()).ParseFS(templates, files...)
 	if err != nil {
 		return nil, fmt.Errorf("read the template of the page %s: %w", name, err)
 	}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/access/signin"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // names returns the names of all pages.
@@ -27,7 +28,7 @@ func TestEachPageCanBeReadForEachRole(t *testing.T) {
 	for _, name := range names(t) {
 		for role := range signin.Admin + 1 {
 			var p pages
-			if _, err := p.get(role, name); err != nil {
+			if _, err := p.get(words.English, role, name); err != nil {
 				t.Errorf("role %d: %v", role, err)
 			}
 		}
@@ -36,14 +37,14 @@ func TestEachPageCanBeReadForEachRole(t *testing.T) {
 
 func TestAPageIsReadOnceWhileItIsUsedAndNotKeptForNobody(t *testing.T) {
 	var p pages
-	one, err := p.get(signin.Admin, "overview")
+	one, err := p.get(words.English, signin.Admin, "overview")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if again, _ := p.get(signin.Admin, "overview"); again != one {
+	if again, _ := p.get(words.English, signin.Admin, "overview"); again != one {
 		t.Error("a page that is in use was read again")
 	}
-	if other, _ := p.get(signin.View, "overview"); other == one {
+	if other, _ := p.get(words.English, signin.View, "overview"); other == one {
 		t.Error("two roles see the same page")
 	}
 	runtime.KeepAlive(one)
@@ -53,7 +54,7 @@ func TestAPageIsReadOnceWhileItIsUsedAndNotKeptForNobody(t *testing.T) {
 			t.Errorf("the page %s is kept although nobody uses it", key.name)
 		}
 	}
-	if _, err := p.get(signin.Admin, "none"); err == nil || !strings.Contains(err.Error(), "page none") {
+	if _, err := p.get(words.English, signin.Admin, "none"); err == nil || !strings.Contains(err.Error(), "page none") {
 		t.Errorf("a page that is none: %v", err)
 	}
 }
@@ -62,7 +63,7 @@ func TestAPageIsReadOnceWhileItIsUsedAndNotKeptForNobody(t *testing.T) {
 func BenchmarkReadPage(b *testing.B) {
 	for b.Loop() {
 		var p pages
-		if _, err := p.get(signin.Admin, "overview"); err != nil {
+		if _, err := p.get(words.English, signin.Admin, "overview"); err != nil {
 			b.Fatal(err)
 		}
 	}

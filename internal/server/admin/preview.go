@@ -1,7 +1,6 @@
 package admin
 
 import (
-	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -10,6 +9,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // bubble is a message as its reader will see it.
@@ -27,37 +27,37 @@ type bubble struct {
 }
 
 // bubbles renders a message for a recipient without known attributes, and for each of its languages.
-func bubbles(s *campaign.Spec, ch push.Channel) []bubble {
+func bubbles(l *words.Language, s *campaign.Spec, ch push.Channel) []bubble {
 	locales := append([]string{""}, slices.Sorted(maps.Keys(s.Says(ch).Locales))...)
 	all := make([]bubble, len(locales))
 	for i, tag := range locales {
 		c := s.Render(campaign.Person{Locale: tag}, ch)
-		all[i] = bubbleOf(ch, tag, &c)
+		all[i] = bubbleOf(l, ch, tag, &c)
 	}
 	return all
 }
 
 // bubbleOf shows a message as a channel does.
-func bubbleOf(ch push.Channel, locale string, c *push.Content) bubble {
+func bubbleOf(l *words.Language, ch push.Channel, locale string, c *push.Content) bubble {
 	b := bubble{Channel: ch, Locale: locale, Title: c.Title, Body: c.Body, Icon: c.Icon, Image: c.Image, URL: c.URL}
 	switch ch {
 	case push.Telegram:
-		b.telegram(&c.Telegram)
+		b.telegram(l, &c.Telegram)
 	case push.WebPush:
 		for _, act := range c.WebPush.Actions {
 			b.Buttons = append(b.Buttons, []push.TelegramLink{{Text: act.Title, URL: act.URL}})
 		}
-		b.note(c.WebPush.RequireInteraction, "stays until it is closed")
+		b.note(c.WebPush.RequireInteraction, l.T("stays until it is closed"))
 	}
 	return b
 }
 
 // telegram adds the parts that only Telegram shows: it has a picture of its own.
-func (b *bubble) telegram(t *push.TelegramContent) {
+func (b *bubble) telegram(l *words.Language, t *push.TelegramContent) {
 	b.Icon, b.Image, b.Buttons = "", t.Photo, t.Buttons
 	for _, m := range push.TelegramMediums[1:] { // the first is the picture
 		if at := *m.Of(t); at != "" {
-			b.File = m.Name + " " + at
+			b.File = l.T(m.Name) + " " + at
 		}
 	}
 	if t.Sticker != "" {
@@ -66,14 +66,14 @@ func (b *bubble) telegram(t *push.TelegramContent) {
 	for i, row := range b.Buttons {
 		for j, pressed := range row {
 			if pressed.Callback != "" {
-				b.Buttons[i][j].URL = "reports " + pressed.Callback
+				b.Buttons[i][j].URL = l.T("reports %s", pressed.Callback)
 			}
 		}
 	}
-	b.note(len(t.Album) > 0, fmt.Sprintf("an album of %d", len(t.Album)))
-	b.note(t.ParseMode != "", "title and text are "+t.ParseMode)
-	b.note(t.Silent, "no sound")
-	b.note(t.NoPreview, "no preview of links")
+	b.note(len(t.Album) > 0, l.T("an album of %s", len(t.Album)))
+	b.note(t.ParseMode != "", l.T("title and text are %s", t.ParseMode))
+	b.note(t.Silent, l.T("no sound"))
+	b.note(t.NoPreview, l.T("no preview of links"))
 }
 
 func (b *bubble) note(holds bool, text string) {
@@ -147,7 +147,7 @@ func (a *admin) preview(v *visit, f *reading) (*preview, error) {
 	shown := f.spec
 	shown.Variables = withGaps(shown.Variables, missing)
 	for _, ch := range previewChannels(f.spec.Audience.Channels) {
-		p.Previews = append(p.Previews, bubbles(&shown, ch)...)
+		p.Previews = append(p.Previews, bubbles(v.lang, &shown, ch)...)
 	}
 	return p, nil
 }

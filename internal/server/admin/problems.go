@@ -19,7 +19,7 @@ func (f *reading) check(a *admin) {
 	_, who := f.spec.Audience.Select("audience")
 	for _, err := range []error{who, f.spec.Check(a.now(), f.sendAt)} {
 		if errors.As(err, &field) {
-			f.blame(f.fieldOf(field), "%s", field.Problem)
+			f.blame(f.fieldOf(field), asItIs, field.Problem)
 		}
 	}
 }
@@ -31,13 +31,13 @@ func (f *reading) refused(err error) (status int, ok bool) {
 	var field *notification.FieldError
 	switch {
 	case errors.As(err, &field):
-		f.blame(f.fieldOf(field), "%s", field.Problem)
+		f.blame(f.fieldOf(field), asItIs, field.Problem)
 		return http.StatusUnprocessableEntity, true
 	case errors.As(err, &channel):
-		f.blame("channel", "%v", err)
+		f.blame("channel", asItIs, err)
 		return http.StatusConflict, true
 	case errors.As(err, &state):
-		f.blame("", "%v", err)
+		f.blame("", asItIs, err)
 		return http.StatusConflict, true
 	}
 	return 0, false
@@ -130,7 +130,7 @@ type trouble struct{ Name, Label, Text string }
 // troubles returns a form's problems in the order of field names; problems of the whole form come first.
 func (f *form) troubles() (all []trouble) {
 	for name, text := range f.Problems {
-		all = append(all, trouble{Name: name, Label: fullLabel(name), Text: text})
+		all = append(all, trouble{Name: name, Label: fullLabel(f.speaks(), name), Text: text})
 	}
 	slices.SortFunc(all, func(a, b trouble) int { return cmp.Compare(a.Name, b.Name) })
 	return all
@@ -153,7 +153,7 @@ type option struct {
 
 // newLine makes a field; settings holds pairs of a setting's name and its value.
 func newLine(f *form, name string, settings ...string) (line, error) {
-	l := line{Name: name, Label: label(name), Value: f.Values.Get(name), Problem: f.Problems[name], Type: "text", Focus: f.focus() == name, On: f.Values.Has(name)}
+	l := line{Name: name, Label: labelIn(f.speaks(), name), Value: f.Values.Get(name), Problem: f.Problems[name], Type: "text", Focus: f.focus() == name, On: f.Values.Has(name)}
 	for i := 0; i+1 < len(settings); i += 2 {
 		into := map[string]*string{
 			"hint": &l.Hint, "placeholder": &l.Placeholder, "type": &l.Type, "mode": &l.Mode, "list": &l.List, "rows": &l.Rows, "most": &l.Most, "label": &l.Label,

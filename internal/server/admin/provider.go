@@ -89,21 +89,23 @@ func (a *admin) comeBack(w http.ResponseWriter, r *http.Request) {
 	case found:
 		a.letIn(w, r, who)
 	case len(list) > 0 && wanted == "":
-		a.render(w, r, 0, http.StatusOK, "choose", "page", frame{Title: "Choose", Version: a.Version, Content: list})
+		a.render(w, r, 0, http.StatusOK, "choose", "page", frame{Title: a.language(r).T("Choose"), Version: a.Version, Content: list})
 	default:
 		a.Log.InfoContext(r.Context(), "nobody's rules let this person in to the web page", "issuer", a.Provider.Host(), "app", wanted)
-		a.door(w, r, http.StatusForbidden, "You are known to "+a.Provider.Host()+", but no rule of this server lets you in"+within(wanted)+". Ask who runs it.")
+		text, args := nobodysRule(wanted)
+		a.door(w, r, http.StatusForbidden, text, append([]any{a.Provider.Host()}, args...)...)
 	}
 }
 
-func within(app string) string {
+// nobodysRule says that no rule lets a person in; the text's first argument is the provider.
+func nobodysRule(app string) (text string, more []any) {
 	switch app {
 	case "":
-		return ""
+		return "You are known to %s, but no rule of this server lets you in. Ask who runs it.", nil
 	case wholeServer:
-		return " as an operator"
+		return "You are known to %s, but no rule of this server lets you in as an operator. Ask who runs it.", nil
 	}
-	return " to " + app
+	return "You are known to %[1]s, but no rule of this server lets you in to %[2]s. Ask who runs it.", []any{app}
 }
 
 // wholeServer stands for no app, among those that people choose from. It is the name of none.
@@ -127,14 +129,14 @@ func (a *admin) greet(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Refresh", "0; url=/ui/")
-	a.render(w, r, 0, http.StatusOK, "entered", "page", frame{Title: "Signed in", Version: a.Version})
+	a.render(w, r, 0, http.StatusOK, "entered", "page", frame{Title: a.language(r).T("Signed in"), Version: a.Version})
 }
 
 // cannotEnter shows the reason why a login could not begin.
 func (a *admin) cannotEnter(w http.ResponseWriter, r *http.Request, who person, err error) {
 	if errors.Is(err, access.ErrUnknownApp) {
 		a.Log.WarnContext(r.Context(), "a rule lets people in to an app that does not exist", "app", who.App)
-		a.door(w, r, http.StatusForbidden, "The app "+who.App+" does not exist on this server. Ask who runs it.")
+		a.door(w, r, http.StatusForbidden, "The app %s does not exist on this server. Ask who runs it.", who.App)
 		return
 	}
 	a.Log.ErrorContext(r.Context(), "sign-in failed", "error", err)

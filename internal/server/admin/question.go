@@ -13,6 +13,7 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // outlook is what is known of a campaign before it is sent: whom it reaches over what, how fast, and when it ends.
@@ -87,44 +88,52 @@ func (o *outlook) estimate(paces map[push.Channel]float64) {
 }
 
 // question asks whether the campaign shall be sent.
-func (o *outlook) question() string {
+func (o *outlook) question(l *words.Language) string {
 	if o.Count == 0 && o.Looked == 0 {
-		return "It reaches nobody now. Start it all the same?"
+		return l.T("It reaches nobody now. Start it all the same?")
 	}
-	var q strings.Builder
-	q.WriteString("Send it to ")
-	if o.Looked > 0 {
-		q.WriteString("at least ")
-	}
-	q.WriteString(count(o.Count))
-	if q.WriteString(" address"); o.Count != 1 {
-		q.WriteString("es")
-	}
-	for i, by := range o.By {
-		switch {
-		case len(o.By) == 1:
-			q.WriteString(" over " + channelWord(by.Channel))
-		case i == 0:
-			fmt.Fprintf(&q, ": %s over %s", count(by.Count), channelWord(by.Channel))
-		default:
-			fmt.Fprintf(&q, ", %s over %s", count(by.Count), channelWord(by.Channel))
-		}
-	}
-	if o.Took > 0 {
-		q.WriteString(", about " + lasted(o.Took))
-		if o.Rate > 0 {
-			q.WriteString(" at " + rateWords(o.Rate))
-		}
+	q := o.whom(l)
+	switch {
+	case o.Took > 0 && o.Rate > 0:
+		q += l.T(", about %[1]s at %[2]s", l.Lasted(o.Took), rateWords(l, o.Rate))
+	case o.Took > 0:
+		q += l.T(", about %s", l.Lasted(o.Took))
 	}
 	if o.Spread > 0 {
-		q.WriteString(", within " + lasted(o.Spread))
+		q += l.T(", within %s", l.Lasted(o.Spread))
 	}
-	return q.String() + "?"
+	return l.T("%s?", q)
+}
+
+// whom begins the question with the number of addresses, and over what they are reached.
+func (o *outlook) whom(l *words.Language) string {
+	over := make([]string, len(o.By))
+	for i, by := range o.By {
+		over[i] = l.T("%[1]s over %[2]s", by.Count, l.T(channelWord(by.Channel)))
+	}
+	switch {
+	case len(over) == 1 && o.Looked == 0:
+		return l.N(o.Count, "Send it to %[1]s address over %[2]s", "Send it to %[1]s addresses over %[2]s", l.T(channelWord(o.By[0].Channel)))
+	case len(over) == 1:
+		return l.N(o.Count, "Send it to at least %[1]s address over %[2]s", "Send it to at least %[1]s addresses over %[2]s", l.T(channelWord(o.By[0].Channel)))
+	case len(over) > 1 && o.Looked == 0:
+		return l.N(o.Count, "Send it to %[1]s address: %[2]s", "Send it to %[1]s addresses: %[2]s", strings.Join(over, ", "))
+	case len(over) > 1:
+		return l.N(o.Count, "Send it to at least %[1]s address: %[2]s", "Send it to at least %[1]s addresses: %[2]s", strings.Join(over, ", "))
+	case o.Looked > 0:
+		return l.N(o.Count, "Send it to at least %s address", "Send it to at least %s addresses")
+	}
+	return l.N(o.Count, "Send it to %s address", "Send it to %s addresses")
 }
 
 // rateWords writes a rate for people: 30 a second.
-func rateWords(r campaign.Rate) string {
-	return strings.NewReplacer("/s", " a second", "/m", " a minute", "/h", " an hour").Replace(r.String())
+func rateWords(l *words.Language, r campaign.Rate) string {
+	for unit, said := range map[string]string{"/s": key("%s a second"), "/m": key("%s a minute"), "/h": key("%s an hour")} {
+		if n, ok := strings.CutSuffix(r.String(), unit); ok {
+			return l.T(said, n)
+		}
+	}
+	return r.String()
 }
 
 // confirmation is the part of the form that asks before a campaign is sent. The server shows it after it has checked the form.
@@ -169,9 +178,9 @@ func (a *admin) ask(v *visit, f *reading, was *campaign.View) error {
 		return a.form(v, status, newCompose(f, was))
 	}
 	c := newCompose(f, was)
-	c.Ask = &confirmation{outlook: o, Question: o.question(), Changed: f.text("then") == "start", Asked: f.asked()}
+	c.Ask = &confirmation{outlook: o, Question: o.question(v.lang), Changed: f.text("then") == "start", Asked: f.asked()}
 	if q := f.spec.Quiet; q != nil {
-		c.Ask.Quiet = q.From + " to " + q.To + ", " + zoneName(q)
+		c.Ask.Quiet = v.t("%[1]s to %[2]s, %[3]s", q.From, q.To, zoneName(v.lang, q))
 	}
 	return a.form(v, http.StatusOK, c)
 }

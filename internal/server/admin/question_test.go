@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 func TestTheQuestionBeforeASendSaysWhomItReachesAndForHowLong(t *testing.T) {
@@ -26,7 +27,7 @@ func TestTheQuestionBeforeASendSaysWhomItReachesAndForHowLong(t *testing.T) {
 		{outlook{reached: reached{Count: 7, Looked: 9}, Spread: 2 * time.Hour}, "Send it to at least 7 addresses, within 2 hours?"},
 	} {
 		c.o.estimate(paces)
-		if got := c.o.question(); got != c.want {
+		if got := c.o.question(words.English); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}

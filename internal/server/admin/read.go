@@ -19,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // reading is a posted form that is being read into a campaign.
@@ -37,7 +38,7 @@ func (a *admin) readForm(v *visit, was *campaign.View) (*reading, error) {
 	if err := parseForm(v.r); err != nil {
 		return nil, err
 	}
-	f := newReading(v.r.PostForm)
+	f := newReading(v.lang, v.r.PostForm)
 	if was != nil {
 		f.spec = was.Spec
 		if f.correct = f.Values.Has("correct"); f.correct {
@@ -49,7 +50,7 @@ func (a *admin) readForm(v *visit, was *campaign.View) (*reading, error) {
 	if err := a.takeTemplate(v, f); err != nil {
 		return nil, err
 	}
-	f.Kept = kept(&f.spec)
+	f.Kept = kept(f.speaks(), &f.spec)
 	f.message()
 	if !f.correct {
 		f.audience()
@@ -58,13 +59,13 @@ func (a *admin) readForm(v *visit, was *campaign.View) (*reading, error) {
 	return f, nil
 }
 
-func newReading(values url.Values) *reading {
-	return &reading{form: form{Values: values, Problems: make(map[string]string)}, buttons: make(map[string][][2]int)}
+func newReading(l *words.Language, values url.Values) *reading {
+	return &reading{form: form{Values: values, lang: l, Problems: make(map[string]string)}, buttons: make(map[string][][2]int)}
 }
 
 // message reads the campaign's content. Unchanged fields keep their stored value.
 func (f *reading) message() {
-	shown := newReading(messageValues(&f.spec))
+	shown := newReading(f.lang, messageValues(&f.spec))
 	shown.clean()
 	shown.content()
 	was := f.spec.Content
@@ -91,9 +92,9 @@ func parseForm(r *http.Request) error {
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
-		return &mistake{http.StatusRequestEntityTooLarge, fmt.Sprintf("The form has more than %d KB. Go back: what was typed is still there. Shorten it.", maxForm>>10)}
+		return mistaken(http.StatusRequestEntityTooLarge, "The form has more than %s KB. Go back: what was typed is still there. Shorten it.", maxForm>>10)
 	case err != nil:
-		return &mistake{http.StatusBadRequest, "The form could not be read."}
+		return mistaken(http.StatusBadRequest, "The form could not be read.")
 	}
 	return nil
 }
@@ -123,13 +124,19 @@ func (f *reading) clean() {
 
 func control(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }
 
-// blame records a field's first problem; if no field has the name, the problem is the whole form's.
+// asItIs is the text of a problem that is in the words of the API, which are English.
+const asItIs = "%s"
+
+// blame records a field's first problem, whose text takes its arguments with %s; if no field has the name, the problem is the whole form's.
 func (f *form) blame(name, format string, args ...any) {
 	if label(name) == "" {
 		name = ""
 	}
 	if f.Problems[name] == "" {
-		f.Problems[name] = sentence(fmt.Sprintf(format, args...))
+		if format == asItIs {
+			format, args = fmt.Sprint(args...), nil
+		}
+		f.Problems[name] = f.speaks().T(sentence(format), args...)
 	}
 }
 
@@ -166,7 +173,7 @@ func (f *reading) medium(c *campaign.Content) {
 	kind, link := f.text("media"), f.text("media_url")
 	switch i := slices.IndexFunc(push.TelegramMediums, func(m push.TelegramMedium) bool { return m.Name == kind }); {
 	case i >= 0 && link == "":
-		f.blame("media_url", "is needed: the URL of the %s, or its id in Telegram", kind)
+		f.blame("media_url", "is needed: the URL of the file, or its id in Telegram")
 	case i >= 0:
 		*push.TelegramMediums[i].Of(&c.Telegram) = link
 	case kind != samePicture && kind != noMedium:
@@ -248,7 +255,7 @@ func (f *reading) readLocales() map[string]campaign.Variant {
 
 func (f *reading) audience() {
 	who := audience.Audience{
-		TagsAny: words(f.Values, "tags_any"), TagsAll: words(f.Values, "tags_all"), Where: f.text("where"),
+		TagsAny: commaList(f.Values, "tags_any"), TagsAll: commaList(f.Values, "tags_all"), Where: f.text("where"),
 		Recipients: namesIn(f.Values.Get("recipients")), Endpoints: namesIn(f.Values.Get("endpoints")),
 	}
 	for _, ch := range f.Values["channel"] {
@@ -272,7 +279,7 @@ func (f *reading) pace(was *campaign.View) {
 	if text := f.text("rate"); text != "" {
 		var err error
 		if s.Rate, err = campaign.ParseRate(text); err != nil {
-			f.blame("rate", "%v", err)
+			f.blame("rate", asItIs, err)
 		}
 	}
 	s.Spread, s.TTL = f.duration("spread", s.Spread), f.duration("ttl", s.TTL)
@@ -337,8 +344,8 @@ func (f *reading) time(name string, was time.Time) time.Time {
 
 func text(f url.Values, name string) string { return strings.TrimSpace(f.Get(name)) }
 
-// words reads a list separated by commas.
-func words(f url.Values, name string) (list []string) {
+// commaList reads a list separated by commas.
+func commaList(f url.Values, name string) (list []string) {
 	for w := range strings.SplitSeq(f.Get(name), ",") {
 		if w = strings.TrimSpace(w); w != "" {
 			list = append(list, w)

@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/notify/recipient"
 	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // Recipients reads and changes recipients for the pages.
@@ -58,7 +59,7 @@ func (a *admin) listRecipients(v *visit) error {
 	l := recipientList{Prefix: text(q, "prefix")}
 	for _, name := range []string{l.Prefix, q.Get("cursor")} {
 		if name != "" && notification.CheckPart("name", name) != nil {
-			return a.show(v, "recipients", "Recipients", "recipients", l) // nobody is called so
+			return a.show(v, "recipients", v.t("Recipients"), "recipients", l) // nobody is called so
 		}
 	}
 	var err error
@@ -68,7 +69,7 @@ func (a *admin) listRecipients(v *visit) error {
 	if l.Next != "" {
 		l.Next = "/ui/recipients?" + url.Values{"prefix": {l.Prefix}, "cursor": {l.Next}}.Encode()
 	}
-	return a.show(v, "recipients", "Recipients", "recipients", l)
+	return a.show(v, "recipients", v.t("Recipients"), "recipients", l)
 }
 
 const noSuchRecipient = "Nobody of this name is known. A recipient is known from the first notification, connection or endpoint on."
@@ -115,7 +116,7 @@ func (a *admin) recipientPage(v *visit, sent *channelTest) error {
 	if p.History, err = a.titles(ctx, app, records); err != nil {
 		return err
 	}
-	if p.Wishes, err = a.wishes(ctx, app, name); err != nil {
+	if p.Wishes, err = a.wishes(v, name); err != nil {
 		return err
 	}
 	p.Devices = devicesOf(p.View)
@@ -137,15 +138,15 @@ func cut[T any](list *[]T) bool {
 func nameInPath(r *http.Request) (string, error) {
 	name := r.PathValue("name")
 	if notification.CheckName("name", name) != nil {
-		return "", &mistake{http.StatusNotFound, "There is none of this name."}
+		return "", mistaken(http.StatusNotFound, "There is none of this name.")
 	}
 	return name, nil
 }
 
 // missing replaces a not-found error with a mistake that shows text; it returns other errors unchanged.
-func missing(err error, text string) error {
+func missing(err error, text string, args ...any) error {
 	if errors.Is(err, mailbox.ErrNotFound) {
-		return &mistake{http.StatusNotFound, text}
+		return mistaken(http.StatusNotFound, text, args...)
 	}
 	return err
 }
@@ -176,10 +177,10 @@ func (a *admin) eraseRecipient(v *visit) error {
 }
 
 // channelsOf names the channels of active endpoints, each once.
-func channelsOf(endpoints []audience.Endpoint) string {
+func channelsOf(l *words.Language, endpoints []audience.Endpoint) string {
 	var names []string
 	for i := range endpoints {
-		if name := channelWord(endpoints[i].Channel); endpoints[i].Status == audience.Active && !slices.Contains(names, name) {
+		if name := l.T(channelWord(endpoints[i].Channel)); endpoints[i].Status == audience.Active && !slices.Contains(names, name) {
 			names = append(names, name)
 		}
 	}
@@ -187,9 +188,9 @@ func channelsOf(endpoints []audience.Endpoint) string {
 }
 
 // versionText writes a version of an object for people.
-func versionText(v object.Version) string {
+func versionText(l *words.Language, v object.Version) string {
 	if v == 0 {
-		return "none"
+		return l.T("none")
 	}
 	return v.String()
 }

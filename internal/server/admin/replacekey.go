@@ -13,7 +13,7 @@ func (a *admin) replaceKey(v *visit) error {
 	keys := a.Access.Keys(v.person.App)
 	i := slices.IndexFunc(keys, func(k access.Key) bool { return k.ID == v.r.PathValue("id") })
 	if i < 0 {
-		return &mistake{http.StatusNotFound, noSuchKey}
+		return mistaken(http.StatusNotFound, noSuchKey)
 	}
 	former := keys[i]
 	k, secret, err := a.Keys.CreateKey(v.r.Context(), v.person.App, former.Name, former.Roles)

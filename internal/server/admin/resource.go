@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/server/admin/resource"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // newPath is the page on which one is made. It is beside the pages of the settings: they may have any name.
@@ -67,11 +68,11 @@ func (a *admin) listResource(v *visit, r *resource.Kind) error {
 	for _, s := range all[:min(len(all), mostListed)] {
 		row := resourceRow{Name: s.Name, Path: pathOf(r, s.Name)}
 		for i := range inputs {
-			row.Cells = append(row.Cells, fact{Name: l.Columns[i], Value: inputs[i].Said(s.Values[inputs[i].Name])})
+			row.Cells = append(row.Cells, fact{Name: l.Columns[i], Value: saidIn(v.lang, &inputs[i], s.Values[inputs[i].Name])})
 		}
 		l.Items = append(l.Items, row)
 	}
-	return a.show(v, "resources", r.List, r.Here, l)
+	return a.show(v, "resources", v.t(r.List), r.Here, l)
 }
 
 // resourcePage is one setting with its form, or the form of a new one.
@@ -115,7 +116,7 @@ func (a *admin) newResource(v *visit, r *resource.Kind) error {
 
 // newForm shows the form of a new setting, or the choice of its kind.
 func (a *admin) newForm(v *visit, r *resource.Kind, kind string, f resourceForm) error {
-	p := &resourcePage{Back: lead{Path: r.Back, Label: r.List}, Title: "New " + r.One, One: r.One, Action: newPath(r), Save: "Make it", Docs: r.Docs}
+	p := &resourcePage{Back: lead{Path: r.Back, Label: v.t(r.List)}, Title: v.t("New " + r.One), One: r.One, Action: newPath(r), Save: v.t("Make it"), Docs: r.Docs}
 	if r.Kinds != nil {
 		kinds, err := r.Kinds(v.r.Context(), a.place(v))
 		switch {
@@ -125,16 +126,16 @@ func (a *admin) newForm(v *visit, r *resource.Kind, kind string, f resourceForm)
 			kind = kinds[0]
 		case kind == "":
 			for _, k := range kinds {
-				p.Kinds = append(p.Kinds, kindTile{newPath(r) + "?kind=" + url.QueryEscape(k), kindWord(k), k})
+				p.Kinds = append(p.Kinds, kindTile{newPath(r) + "?kind=" + url.QueryEscape(k), v.t(kindWord(k)), k})
 			}
-			if p.About = "What is it to be?"; len(kinds) == 0 {
-				p.About = "The app has one of each kind already."
+			if p.About = v.t("What is it to be?"); len(kinds) == 0 {
+				p.About = v.t("The app has one of each kind already.")
 			}
 			return a.showForm(v, p, r, f.status)
 		case !slices.Contains(kinds, kind):
-			return &mistake{http.StatusNotFound, "There is no such kind, or the app has one already."}
+			return mistaken(http.StatusNotFound, "There is no such kind, or the app has one already.")
 		}
-		p.Kind, p.About, p.Previews = kind, kindWord(kind), r.Previews != nil && r.Previews(a.place(v), kind)
+		p.Kind, p.About, p.Previews = kind, v.t(kindWord(kind)), r.Previews != nil && r.Previews(a.place(v), kind)
 	}
 	inputs, err := r.Inputs(a.place(v), kind, true)
 	if err != nil {
@@ -145,18 +146,18 @@ func (a *admin) newForm(v *visit, r *resource.Kind, kind string, f resourceForm)
 		name = text(f.typed, "name")
 	}
 	if !r.KindIsName {
-		p.Name = &line{Name: "name", Label: r.NameWord, Field: r.NameField, Hint: r.NameHint, Type: "text", Most: "128", Value: name, Problem: f.problems["name"], Focus: f.problems["name"] != ""}
+		p.Name = &line{Name: "name", Label: v.t(r.NameWord), Field: r.NameField, Hint: v.t(r.NameHint), Type: "text", Most: "128", Value: name, Problem: f.problems["name"], Focus: f.problems["name"] != ""}
 	}
-	p.fill(r, inputs, &resource.Stored{Name: cmp.Or(name, "NAME"), Kind: kind, Values: resource.Defaults(inputs)}, f)
+	p.fill(v.lang, r, inputs, &resource.Stored{Name: cmp.Or(name, "NAME"), Kind: kind, Values: resource.Defaults(inputs)}, f)
 	return a.showForm(v, p, r, f.status)
 }
 
 // fill adds the fields, and the call that does the same.
-func (p *resourcePage) fill(r *resource.Kind, inputs []resource.Input, s *resource.Stored, f resourceForm) {
+func (p *resourcePage) fill(lang *words.Language, r *resource.Kind, inputs []resource.Input, s *resource.Stored, f resourceForm) {
 	p.Problem, p.Saved, p.Made, p.Revision, p.Preview = f.whole, f.saved, f.made, s.Revision, f.preview
 	focus := p.Name != nil && p.Name.Focus
 	for i := range inputs {
-		l := newSetting(&inputs[i], r.Name, s, f.typed, f.problems[inputs[i].Name])
+		l := newSetting(lang, &inputs[i], r.Name, s, f.typed, f.problems[inputs[i].Name])
 		l.Focus = l.Problem != "" && !focus
 		focus, p.Secret = focus || l.Focus, p.Secret || inputs[i].Secret
 		p.Lines = append(p.Lines, l)
@@ -198,7 +199,7 @@ func (a *admin) makeResource(v *visit, r *resource.Kind) error {
 	}
 	v.made = name
 	if name == "" || r.Kinds != nil && kind == "" {
-		return a.newForm(v, r, kind, resourceForm{status: http.StatusUnprocessableEntity, typed: v.r.PostForm, problems: map[string]string{"name": "Give it a name."}})
+		return a.newForm(v, r, kind, resourceForm{status: http.StatusUnprocessableEntity, typed: v.r.PostForm, problems: map[string]string{"name": v.t("Give it a name.")}})
 	}
 	made, f, err := a.change(v, r, name, kind, true, setting.Exactly(""))
 	if err != nil {
@@ -218,7 +219,7 @@ func (a *admin) change(v *visit, r *resource.Kind, name, kind string, isNew bool
 	}
 	values, problems := resource.Read(inputs, v.r.PostForm)
 	if len(problems) > 0 {
-		return "", &resourceForm{status: http.StatusUnprocessableEntity, typed: v.r.PostForm, problems: sentences(problems)}, nil
+		return "", &resourceForm{status: http.StatusUnprocessableEntity, typed: v.r.PostForm, problems: sentences(v.lang, problems)}, nil
 	}
 	if r.Preview != nil && v.r.PostForm.Get("then") == "preview" {
 		preview, err := r.Preview(v.r.Context(), a.place(v), name, resource.Change{Kind: kind, Values: values})
@@ -227,7 +228,7 @@ func (a *admin) change(v *visit, r *resource.Kind, name, kind string, isNew bool
 			a.note(v.r, v.person, r.Name+".preview", name, audit.Done)
 			return "", &resourceForm{status: http.StatusOK, typed: v.r.PostForm, preview: preview}, nil
 		}
-		f, err = refusedBy(r, inputs, v.r.PostForm, isNew, err)
+		f, err = refusedBy(v.lang, r, inputs, v.r.PostForm, isNew, err)
 		return "", f, err
 	}
 	made, err = r.Set(v.r.Context(), a.place(v), name, resource.Change{Kind: kind, Values: values, Must: must})
@@ -235,23 +236,23 @@ func (a *admin) change(v *visit, r *resource.Kind, name, kind string, isNew bool
 		a.Log.InfoContext(v.r.Context(), "set on the web page", "app", v.person.App, "what", r.Name, "name", name, "by", v.person.Name())
 		return made, nil, nil
 	}
-	f, err = refusedBy(r, inputs, v.r.PostForm, isNew, err)
+	f, err = refusedBy(v.lang, r, inputs, v.r.PostForm, isNew, err)
 	return "", f, err
 }
 
 // refusedBy puts an error beside the field where a person can mend it.
-func refusedBy(r *resource.Kind, inputs []resource.Input, typed url.Values, isNew bool, err error) (*resourceForm, error) {
+func refusedBy(l *words.Language, r *resource.Kind, inputs []resource.Input, typed url.Values, isNew bool, err error) (*resourceForm, error) {
 	f := &resourceForm{status: http.StatusUnprocessableEntity, typed: typed}
 	_, changed := errors.AsType[*setting.ChangedError](err)
 	field, bad := errors.AsType[*notification.FieldError](err)
 	switch {
 	case changed && isNew:
-		f.status, f.problems = http.StatusConflict, map[string]string{"name": "There is one of this name already."}
+		f.status, f.problems = http.StatusConflict, map[string]string{"name": l.T("There is one of this name already.")}
 		if r.KindIsName {
-			f.whole = "There is one already: somebody else has just made it."
+			f.whole = l.T("There is one already: somebody else has just made it.")
 		}
 	case changed:
-		f.status, f.whole = http.StatusConflict, changedMeanwhile
+		f.status, f.whole = http.StatusConflict, l.T(changedMeanwhile)
 	case !bad:
 		return nil, err
 	default:
@@ -294,14 +295,14 @@ func (a *admin) resource(v *visit, r *resource.Kind, name string, f resourceForm
 	if err != nil {
 		return missingKind(err)
 	}
-	p := &resourcePage{Back: lead{Path: r.Back, Label: r.List}, Title: s.Name, One: r.One, Action: pathOf(r, s.Name), Delete: pathOf(r, s.Name) + "/delete", Save: "Save", State: s.State, Docs: r.Docs}
+	p := &resourcePage{Back: lead{Path: r.Back, Label: v.t(r.List)}, Title: s.Name, One: r.One, Action: pathOf(r, s.Name), Delete: pathOf(r, s.Name) + "/delete", Save: v.t("Save"), State: s.State, Docs: r.Docs}
 	if r.Kinds != nil {
-		p.Kind, p.About, p.Previews = s.Kind, kindWord(s.Kind), r.Previews != nil && r.Previews(a.place(v), s.Kind)
+		p.Kind, p.About, p.Previews = s.Kind, v.t(kindWord(s.Kind)), r.Previews != nil && r.Previews(a.place(v), s.Kind)
 	}
 	if r.KindIsName {
 		p.Title = p.About
 	}
-	p.fill(r, inputs, &s, f)
+	p.fill(v.lang, r, inputs, &s, f)
 	return a.showForm(v, p, r, f.status)
 }
 
@@ -332,14 +333,14 @@ func (a *admin) dropResource(v *visit, r *resource.Kind) error {
 	name := v.r.PathValue("name")
 	left, err := r.Drop(v.r.Context(), a.place(v), name, setting.Exactly(v.r.PostForm.Get("revision")))
 	if _, changed := errors.AsType[*setting.ChangedError](err); changed {
-		return a.resource(v, r, name, resourceForm{status: http.StatusConflict, whole: "Somebody else has changed it since you opened this page, and it is not deleted. Here is what it says now."})
+		return a.resource(v, r, name, resourceForm{status: http.StatusConflict, whole: v.t("Somebody else has changed it since you opened this page, and it is not deleted. Here is what it says now.")})
 	}
 	if err != nil {
 		return missingKind(err)
 	}
 	a.Log.InfoContext(v.r.Context(), "deleted on the web page", "app", v.person.App, "what", r.Name, "name", name, "by", v.person.Name())
 	if left != "" {
-		return a.showForm(v, &resourcePage{Back: lead{Path: r.Back, Label: r.List}, Title: name, Left: left}, r, http.StatusOK)
+		return a.showForm(v, &resourcePage{Back: lead{Path: r.Back, Label: v.t(r.List)}, Title: name, Left: left}, r, http.StatusOK)
 	}
 	a.leadTo(v, r.Back, http.StatusOK)
 	return nil
@@ -348,15 +349,15 @@ func (a *admin) dropResource(v *visit, r *resource.Kind) error {
 // missingKind turns the errors of settings and kinds that are not there into mistakes.
 func missingKind(err error) error {
 	if resource.Missing(err) {
-		return &mistake{http.StatusNotFound, "There is none of this name. Somebody else may have deleted it."}
+		return mistaken(http.StatusNotFound, "There is none of this name. Somebody else may have deleted it.")
 	}
 	return err
 }
 
 // sentences writes problems as the page shows them.
-func sentences(problems map[string]string) map[string]string {
+func sentences(l *words.Language, problems map[string]string) map[string]string {
 	for name, text := range problems {
-		problems[name] = sentence(text)
+		problems[name] = asSentence(l, text)
 	}
 	return problems
 }

@@ -1,12 +1,14 @@
 package admin
 
 import (
+	"encoding/json"
 	"net/url"
 	"slices"
 	"strings"
 
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/server/admin/resource"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // settingLine is an input as the page shows it.
@@ -41,10 +43,10 @@ func hintOf(in *resource.Input, of string) string {
 }
 
 // newSetting returns a field with the stored value, or with the input. A secret's value is never shown.
-func newSetting(in *resource.Input, of string, s *resource.Stored, typed url.Values, problem string) settingLine {
+func newSetting(lang *words.Language, in *resource.Input, of string, s *resource.Stored, typed url.Values, problem string) settingLine {
 	l := settingLine{
-		line:  line{Name: in.Name, Label: wordOf(in, of), Field: in.Name, Hint: hintOf(in, of), Placeholder: in.Like, Problem: problem, Type: "text", Value: in.Plain(s.Values[in.Name]), On: s.Values.Bool(in.Name)},
-		Shape: "text", Shown: in.Said(s.Values[in.Name]),
+		line:  line{Name: in.Name, Label: lang.T(wordOf(in, of)), Field: in.Name, Hint: lang.T(hintOf(in, of)), Placeholder: in.Like, Problem: problem, Type: "text", Value: in.Plain(s.Values[in.Name]), On: s.Values.Bool(in.Name)},
+		Shape: "text", Shown: saidIn(lang, in, s.Values[in.Name]),
 	}
 	chosen := s.Values.List(in.Name)
 	if typed != nil {
@@ -63,10 +65,10 @@ func newSetting(in *resource.Input, of string, s *resource.Stored, typed url.Val
 		l.Rows = "8"
 	}
 	for _, o := range in.Options {
-		l.Options = append(l.Options, option{o.Value, o.Text, slices.Contains(chosen, o.Value)})
+		l.Options = append(l.Options, option{o.Value, lang.T(o.Text), slices.Contains(chosen, o.Value)})
 	}
 	if in.Secret {
-		hide(&l, in, s)
+		hide(lang, &l, in, s)
 	}
 	if in.Address {
 		l.Shown = bare(l.Shown)
@@ -74,13 +76,25 @@ func newSetting(in *resource.Input, of string, s *resource.Stored, typed url.Val
 	return l
 }
 
+// saidIn is a stored value in a few words of a language.
+func saidIn(lang *words.Language, in *resource.Input, raw json.RawMessage) string {
+	if in.Type != setting.Bool && len(in.Options) == 0 {
+		return in.Said(raw)
+	}
+	said := strings.Split(in.Said(raw), ", ")
+	for i := range said {
+		said[i] = lang.T(said[i])
+	}
+	return strings.Join(said, ", ")
+}
+
 // hide empties the field of a secret.
-func hide(l *settingLine, in *resource.Input, s *resource.Stored) {
-	l.Value, l.Type, l.Placeholder, l.Shown = "", "password", "not set", "not set"
+func hide(lang *words.Language, l *settingLine, in *resource.Input, s *resource.Stored) {
+	l.Value, l.Type, l.Placeholder, l.Shown = "", "password", lang.T("not set"), lang.T("not set")
 	if slices.Contains(s.Secrets, in.Name) {
-		l.Placeholder, l.Shown, l.Remove = "set; what is left empty stays", "set", "Do without it"
+		l.Placeholder, l.Shown, l.Remove = lang.T("set; what is left empty stays"), lang.T("set"), lang.T("Do without it")
 		if in.Anew != "" {
-			l.Remove = in.Anew
+			l.Remove = lang.T(in.Anew)
 		}
 	} else if in.Like != "" {
 		l.Placeholder = in.Like

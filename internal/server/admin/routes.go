@@ -2,7 +2,6 @@ package admin
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 
@@ -127,7 +126,7 @@ func (a *admin) allowed(pattern string, rt route) page {
 			err = rt.serve(v)
 		} else {
 			a.Log.InfoContext(v.r.Context(), "refused on the web page", "app", who.App, "by", who.Name(), "role", who.Role.String(), "route", pattern, "deed", rt.action)
-			err = &mistake{http.StatusForbidden, fmt.Sprintf("You may not do this: it needs the role %s, and yours is %s.", rt.role, who.Role)}
+			err = mistaken(http.StatusForbidden, "You may not do this: it needs the role %s, and yours is %s.", rt.role, who.Role)
 		}
 		a.told(v, pattern, rt, err)
 		return err

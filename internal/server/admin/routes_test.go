@@ -93,7 +93,7 @@ func leads(t *testing.T, page string) (found []string) {
 		for name, method := range map[string]string{
 			"href": http.MethodGet, "hx-get": http.MethodGet, "hx-post": http.MethodPost, "formaction": http.MethodPost, "action": strings.ToUpper(attrs["method"]),
 		} {
-			if path := attrs[name]; strings.HasPrefix(path, "/ui/") && !strings.HasPrefix(path, "/ui/assets/") && path != "/ui/sign-out" {
+			if path := attrs[name]; strings.HasPrefix(path, "/ui/") && !strings.HasPrefix(path, "/ui/assets/") && path != "/ui/sign-out" && path != "/ui/language" {
 				path, _, _ = strings.Cut(path, "#")
 				found = append(found, method+" "+path)
 			}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -20,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // Publisher takes notifications.
@@ -54,7 +54,7 @@ type sending struct {
 
 func (a *admin) composeNotification(v *visit) error {
 	values := url.Values{"to": {text(v.r.URL.Query(), "to")}}
-	return a.sendForm(v, http.StatusOK, &sendPage{Form: &form{Values: values}, Key: rand.Text()})
+	return a.sendForm(v, http.StatusOK, &sendPage{Form: &form{Values: values, lang: v.lang}, Key: rand.Text()})
 }
 
 // sendForm shows the form, as a whole page or as the part that htmx replaces.
@@ -69,9 +69,9 @@ func (a *admin) sendForm(v *visit, status int, p *sendPage) error {
 		a.answer(v, status, "send", "content", p)
 		return nil
 	}
-	title := "One notification"
+	title := v.t("One notification")
 	if len(p.Form.Problems) > 0 {
-		title = "Not sent: one notification"
+		title = v.t("Not sent: %s", title)
 	}
 	a.answer(v, status, "send", "page", frame{Title: title, Here: "send", Person: v.person, Version: a.Version, Content: p})
 	return nil
@@ -128,10 +128,10 @@ func (s *sending) outcome(r *delivery.Result) (status int) {
 	var field *notification.FieldError
 	switch {
 	case errors.As(r.Err, &field):
-		s.blame(s.field(field.Field), "%s", field.Problem)
+		s.blame(s.field(field.Field), asItIs, field.Problem)
 		return http.StatusUnprocessableEntity
 	case errors.Is(r.Err, mailbox.ErrNoSpace), errors.Is(r.Err, mailbox.ErrAway):
-		s.blame("", "%v; nothing was sent", r.Err)
+		s.blame("", "%s; nothing was sent", r.Err)
 		return http.StatusServiceUnavailable
 	case r.Err != nil:
 		return 0
@@ -146,7 +146,7 @@ func (s *sending) outcome(r *delivery.Result) (status int) {
 			s.blame("to", "it was not sent to %s, for whom as many notifications wait as may wait for one recipient", c.To)
 			status = http.StatusUnprocessableEntity
 		case c.Err != nil:
-			s.blame("to", "it was not sent to %s: %v", clip(c.To, 80), c.Err)
+			s.blame("to", "it was not sent to %s: %s", clip(c.To, 80), c.Err)
 			status = http.StatusUnprocessableEntity
 		}
 	}
@@ -186,28 +186,29 @@ func (a *admin) sendPreview(s *sending) (p sendPreview) {
 	for _, ch := range shown {
 		p.Previews = append(p.Previews, bubble{Channel: ch, Title: d.Content.Title, Body: d.Content.Body})
 	}
-	p.Way = way(d)
+	p.Way = way(s.speaks(), d)
 	return p
 }
 
 // way describes a notification's steps in sentences.
-func way(d *notification.Draft) (all []string) {
-	all = append(all, "At once to every device that is connected.")
+func way(l *words.Language, d *notification.Draft) (all []string) {
+	all = append(all, l.T("At once to every device that is connected."))
 	for _, step := range d.Escalate {
 		if step.Channel == notification.Live {
 			continue
 		}
-		after := "At once"
+		over := l.T(channelWord(push.Channel(step.Channel)))
 		if step.After > 0 {
-			after = spoken(step.After) + " later"
+			all = append(all, l.T("%[1]s later over %[2]s, unless it is acknowledged by then; at once if nobody is connected.", spoken(step.After), over))
+		} else {
+			all = append(all, l.T("At once over %s, unless it is acknowledged by then; at once if nobody is connected.", over))
 		}
-		all = append(all, fmt.Sprintf("%s over %s, unless it is acknowledged by then; at once if nobody is connected.", after, step.Channel))
 	}
 	ttl := d.TTL
 	if ttl == 0 {
 		ttl = notification.DefaultTTL
 	}
-	return append(all, "Given up after "+spoken(ttl)+".")
+	return append(all, l.T("Given up after %s.", spoken(ttl)))
 }
 
 // readSending reads a posted form. An unreadable value is a problem of its field.
@@ -215,7 +216,7 @@ func readSending(v *visit) (*sending, error) {
 	if err := parseForm(v.r); err != nil {
 		return nil, err
 	}
-	s := &sending{reading: newReading(v.r.PostForm)}
+	s := &sending{reading: newReading(v.lang, v.r.PostForm)}
 	s.clean()
 	s.more = s.addLine(compact(s.Values))
 	d := &s.draft
@@ -246,7 +247,7 @@ func (s *sending) receivers() {
 	case len(to) == 0:
 		s.blame("to", "say who is to get it: the name of a recipient, or a few")
 	case len(to) > mostReceivers:
-		s.blame("to", "has %d recipients; at most %d are sent to here. Make a campaign for more", len(to), mostReceivers)
+		s.blame("to", "has %s recipients; at most %s are sent to here. Make a campaign for more", len(to), mostReceivers)
 	default:
 		for _, name := range to {
 			if err := notification.CheckName("to", name); err != nil {
@@ -295,9 +296,9 @@ func orElse(s, other string) string {
 
 // stepChoice makes the field with the channels that a step may use.
 func stepChoice(f *form, name string, channels []channelChoice) (line, error) {
-	options := []string{"", "none"}
+	options := []string{"", f.speaks().T("none")}
 	for _, c := range channels {
-		options = append(options, string(c.Name), string(c.Name))
+		options = append(options, string(c.Name), f.speaks().T(channelWord(c.Name)))
 	}
 	return newChoice(f, name, options...)
 }

@@ -133,7 +133,7 @@ func TestTheFormOfOneNotificationShowsHostileTextAsText(t *testing.T) {
 	good := url.Values{"key": {"k"}, "to": {"anna"}, "title": {hostile}, "body": {hostile}, "step-0-channel": {"webhook"}, "step-0-after": {"5s"}}
 	_, page := b.post("/ui/send/preview", good)
 	checkHarmless(t, "preview", page)
-	wants(t, page, `data-channel="live"`, `data-channel="webhook"`, "5s later over webhook", "Given up after 1d", "&lt;hostile")
+	wants(t, page, `data-channel="live"`, `data-channel="webhook"`, "5s later over Webhook", "Given up after 1d", "&lt;hostile")
 	_, page = b.get("/ui/send?to=" + url.QueryEscape(hostile))
 	checkHarmless(t, "GET", page)
 }

@@ -1,10 +1,8 @@
 package admin
 
 import (
-	"fmt"
 	"net/url"
 	"slices"
-	"time"
 
 	"godwit.dev/godwit/internal/server/watch"
 )
@@ -34,7 +32,7 @@ func (a *admin) showNodes(v *visit) error {
 	for _, item := range items {
 		n.Apart = n.Apart || item.Version != items[0].Version
 	}
-	return a.show(v, "nodes", "Nodes", "nodes", n)
+	return a.show(v, "nodes", v.t("Nodes"), "nodes", n)
 }
 
 // journal is the page of refusals and warnings.
@@ -56,7 +54,7 @@ func (a *admin) showLog(v *visit) error {
 			j.Items = append(j.Items, r)
 		}
 	}
-	return a.show(v, "log", "Log", "log", j)
+	return a.show(v, "log", v.t("Log"), "log", j)
 }
 
 // settingGroup is a group of related settings.
@@ -75,7 +73,7 @@ func (a *admin) showSettings(v *visit) error {
 		}
 		groups[i].Items = append(groups[i].Items, s)
 	}
-	return a.show(v, "settings", "Settings", "settings", groups)
+	return a.show(v, "settings", v.t("Settings"), "settings", groups)
 }
 
 // ofApp reports whether a lease is for an app: it is named like hooks/shop.
@@ -86,21 +84,6 @@ func ofApp(name, app string) bool {
 		}
 	}
 	return false
-}
-
-// lasted writes a duration in the largest unit that is precise enough.
-func lasted(d time.Duration) string {
-	switch {
-	case d >= 48*time.Hour:
-		return fmt.Sprintf("%d days", d/(24*time.Hour))
-	case d >= 2*time.Hour:
-		return fmt.Sprintf("%d hours", d/time.Hour)
-	case d >= 2*time.Minute:
-		return fmt.Sprintf("%d minutes", d/time.Minute)
-	case d >= time.Second:
-		return fmt.Sprintf("%d s", d/time.Second)
-	}
-	return fmt.Sprintf("%d ms", d/time.Millisecond)
 }
 
 // withoutQuery returns a URL without its secrets: credentials stand before its host or after the question mark.

@@ -125,15 +125,17 @@ type welcome struct {
 	Provider string // the provider through which people can also sign in; empty: none
 }
 
-func (a *admin) door(w http.ResponseWriter, r *http.Request, status int, problem string) {
-	content := welcome{Problem: problem}
+// door shows the sign-in page, with what is wrong.
+func (a *admin) door(w http.ResponseWriter, r *http.Request, status int, problem string, args ...any) {
+	l := a.language(r)
+	content := welcome{Problem: l.T(problem, args...)}
 	if a.Dev {
 		content.DevKey = access.DevKey
 	}
 	if a.Provider != nil {
 		content.Provider = a.Provider.Host()
 	}
-	a.render(w, r, 0, status, "signin", "page", frame{Title: "Sign in", Version: a.Version, Content: content})
+	a.render(w, r, 0, status, "signin", "page", frame{Title: l.T("Sign in"), Version: a.Version, Content: content})
 }
 
 func (a *admin) signIn(w http.ResponseWriter, r *http.Request) {
@@ -157,7 +159,7 @@ func (a *admin) signIn(w http.ResponseWriter, r *http.Request) {
 	role, ok := signin.RoleOf(key.Roles)
 	if !ok {
 		a.note(r, person{App: key.App, Key: key.Key}, "sign-in", "", audit.Refused)
-		a.door(w, r, http.StatusForbidden, "This key opens nothing here: its only role is "+key.Roles.String()+". A person needs a key with the role read, publish or admin.")
+		a.door(w, r, http.StatusForbidden, "This key opens nothing here: its only role is %s. A person needs a key with the role read, publish or admin.", key.Roles.String())
 		return
 	}
 	a.letIn(w, r, person{App: key.App, Key: key.Key, Role: role})
@@ -206,7 +208,7 @@ func (a *admin) leave(r *http.Request) error {
 func (a *admin) signOut(w http.ResponseWriter, r *http.Request) {
 	if err := a.leave(r); err != nil { // a copy of the cookie would still be valid
 		a.Log.ErrorContext(r.Context(), "sign-out failed", "error", err)
-		a.render(w, r, 0, http.StatusServiceUnavailable, "error", "page", frame{Title: "Error", Version: a.Version, Content: "You could not be signed out. Try again in a moment."})
+		a.render(w, r, 0, http.StatusServiceUnavailable, "error", "page", frame{Title: a.language(r).T("Error"), Version: a.Version, Content: a.language(r).T("You could not be signed out. Try again in a moment.")})
 		return
 	}
 	a.setCookie(w, "", -time.Second)

@@ -34,11 +34,11 @@ type streams struct{ open atomic.Int64 }
 // open begins a stream; the caller ends it with done.
 func (a *admin) open(v *visit) (s *stream, done func(), err error) {
 	if !wantsEvents(v.r) {
-		return nil, nil, &mistake{http.StatusNotAcceptable, "This address is for the page's own script."}
+		return nil, nil, mistaken(http.StatusNotAcceptable, "This address is for the page's own script.")
 	}
 	if a.streams.open.Add(1) > mostStreams {
 		a.streams.open.Add(-1)
-		return nil, nil, &mistake{http.StatusServiceUnavailable, fmt.Sprintf("%d people look at pages that go on, which is the most.", mostStreams)}
+		return nil, nil, mistaken(http.StatusServiceUnavailable, "%s people look at pages that go on, which is the most.", mostStreams)
 	}
 	s = &stream{v: v, rc: http.NewResponseController(v.w)}
 	_ = s.rc.SetReadDeadline(time.Time{}) // tests' writers have no deadlines
@@ -124,10 +124,10 @@ func (a *admin) followOverview(v *visit) error {
 	h := a.Watch.Last(watch.Kept)
 	s.json("history", newPoints(&h))
 	for {
-		drawn, err := a.draw(v.person.Role, "overview", "figures", a.standing(v))
+		drawn, err := a.draw(v.lang, v.person.Role, "overview", "figures", a.standing(v))
 		if err == nil {
 			s.add("figures", drawn)
-			drawn, err = a.draw(v.person.Role, "overview", "advice", a.Watch.Advise(v.r.Context(), v.person.App))
+			drawn, err = a.draw(v.lang, v.person.Role, "overview", "advice", a.Watch.Advise(v.r.Context(), v.person.App))
 		}
 		if err != nil {
 			a.Log.ErrorContext(v.r.Context(), "part of a page could not be made", "page", "overview", "error", err)

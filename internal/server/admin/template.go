@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/campaigns/template"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // Templates reads and changes stored templates.
@@ -91,14 +92,15 @@ func (a *admin) templateChoice(ctx context.Context, app string, f *form) (*line,
 	if err != nil || len(list) == 0 && f.Values.Get("template") == "" {
 		return nil, err
 	}
-	options := []string{"", "none"}
+	l10n := f.speaks()
+	options := []string{"", l10n.T("none")}
 	for i := range list {
 		options = append(options, list[i].Name, list[i].Name)
 	}
 	l, err := newChoice(f, "template", options...)
-	l.Hint = "Its message takes the place of what is written below. Once that is changed, the campaign is no longer of the template."
+	l.Hint = l10n.T("Its message takes the place of what is written below. Once that is changed, the campaign is no longer of the template.")
 	if f.Left != "" {
-		l.Hint = "The message was changed: it is no longer of template " + f.Left + "."
+		l.Hint = l10n.T("The message was changed: it is no longer of template %s.", f.Left)
 	}
 	return &l, err
 }
@@ -126,7 +128,7 @@ func (a *admin) takeTemplate(v *visit, f *reading) error {
 	if revision == strconv.FormatInt(t.Revision, 10) {
 		s.Template, s.TemplateRevision = t.Name, t.Revision
 	} else if f.text("template") == name {
-		f.blame("template", "template %s was changed meanwhile and is at revision %d. Use it again, or choose none to keep the message as it stands here", t.Name, t.Revision)
+		f.blame("template", "template %s was changed meanwhile and is at revision %s. Use it again, or choose none to keep the message as it stands here", t.Name, strconv.FormatInt(t.Revision, 10))
 	}
 	addVariables(f.Values, &t.Content)
 	return nil
@@ -230,18 +232,18 @@ func (f *form) fill(t *template.Template) {
 		}
 	}
 	maps.Copy(f.Values, filled)
-	f.Kept, f.Focus = kept(&spec), "title"
+	f.Kept, f.Focus = kept(f.speaks(), &spec), "title"
 	if names := variableNames(f.Values); len(names) > 0 {
 		f.Focus = variableField(names[0])
 	}
 }
 
 // templateName returns the name of a campaign's template, with the revision.
-func templateName(s *campaign.Spec) string {
+func templateName(l *words.Language, s *campaign.Spec) string {
 	if s.Template == "" {
 		return ""
 	}
-	return s.Template + ", revision " + strconv.FormatInt(s.TemplateRevision, 10)
+	return l.T("%[1]s, revision %[2]s", s.Template, strconv.FormatInt(s.TemplateRevision, 10))
 }
 
 func variableTexts(given template.Variables) string {

@@ -66,7 +66,7 @@ var devices = []struct {
 }{{"phone", "Phone", push.FCM}, {"browser", "Browser", push.WebPush}, {"telegram", "Telegram", push.Telegram}}
 
 func (a *admin) newTemplate(v *visit) error {
-	f := newReading(url.Values{})
+	f := newReading(v.lang, url.Values{})
 	return a.templateForm(v, http.StatusOK, &templatePage{}, f)
 }
 
@@ -82,11 +82,11 @@ func (a *admin) showTemplate(v *visit) error {
 	if err != nil {
 		return err
 	}
-	f := newReading(messageValues(&campaign.Spec{Content: *c}))
+	f := newReading(v.lang, messageValues(&campaign.Spec{Content: *c}))
 	f.spec.Content = *c
 	f.Values.Set("in", q.Get("in"))
 	f.Values.Set("revision", p.Revision)
-	f.Kept = kept(&f.spec)
+	f.Kept = kept(v.lang, &f.spec)
 	return a.templateForm(v, http.StatusOK, p, f)
 }
 
@@ -120,7 +120,7 @@ func (a *admin) templateVersions(v *visit, p *templatePage, t *template.Template
 		p.Versions = nil
 	}
 	if wanted != "" && wanted != strconv.FormatInt(t.Revision, 10) && p.Shown == 0 {
-		return nil, &mistake{http.StatusNotFound, "This revision is not kept: each template has its latest " + strconv.Itoa(template.MaxVersions) + "."}
+		return nil, mistaken(http.StatusNotFound, "This revision is not kept: each template has its latest %s.", template.MaxVersions)
 	}
 	return says, nil
 }
@@ -133,7 +133,7 @@ func newTemplatePage(t *template.Template) *templatePage {
 func (a *admin) templateForm(v *visit, status int, p *templatePage, f *reading) error {
 	v.again = v.r.Method == http.MethodPost
 	p.Write = &compose{Form: &f.form, Alone: true, At: templatesPath}
-	title := "New template"
+	title := v.t("New template")
 	if p.Name != "" {
 		p.Write.At, title = p.Path, p.Name
 	}
@@ -145,7 +145,7 @@ func (a *admin) templateForm(v *visit, status int, p *templatePage, f *reading) 
 		return nil
 	}
 	if len(f.Problems) > 0 || p.Problem != "" {
-		title = "Not saved: " + title
+		title = v.t("Not saved: %s", title)
 	}
 	a.answer(v, status, "template", "page", frame{Title: title, Here: "templates", Person: v.person, Version: a.Version, Content: p})
 	return nil
@@ -157,7 +157,7 @@ func (a *admin) readTemplate(v *visit, p *templatePage, was *template.Template) 
 	if err := parseForm(v.r); err != nil {
 		return nil, err
 	}
-	f := newReading(v.r.PostForm)
+	f := newReading(v.lang, v.r.PostForm)
 	f.spec.Content = was.Content
 	if shown := f.text("shown"); shown != "" && was.Revision > 0 {
 		says, err := a.templateVersions(v, p, was, shown)
@@ -168,7 +168,7 @@ func (a *admin) readTemplate(v *visit, p *templatePage, was *template.Template) 
 	}
 	f.clean()
 	f.more = f.addLine(compact(f.Values))
-	f.Kept = kept(&f.spec)
+	f.Kept = kept(v.lang, &f.spec)
 	f.message()
 	return f, nil
 }
@@ -177,7 +177,7 @@ func (a *admin) readTemplate(v *visit, p *templatePage, was *template.Template) 
 func (f *reading) checkContent() {
 	var field *notification.FieldError
 	if errors.As(f.spec.Content.Check("content"), &field) {
-		f.blame(f.fieldOf(field), "%s", field.Problem)
+		f.blame(f.fieldOf(field), asItIs, field.Problem)
 	}
 }
 
@@ -236,7 +236,7 @@ func (a *admin) templateLook(v *visit, f *reading, name string) (l templateLook)
 	if l.Languages == nil {
 		in = ""
 	} else {
-		l.Languages = append([]option{{"", cmp.Or(c.Language, "all others"), in == ""}}, l.Languages...)
+		l.Languages = append([]option{{"", cmp.Or(c.Language, v.t("all others")), in == ""}}, l.Languages...)
 	}
 	shown := campaign.Spec{Content: *c}
 	gaps := make(template.Variables)
@@ -250,7 +250,7 @@ func (a *admin) templateLook(v *visit, f *reading, name string) (l templateLook)
 	shown.Variables, l.Needs = gaps, strings.Join(needs, ", ")
 	for _, d := range devices {
 		says := shown.Render(campaign.Person{Locale: in}, d.channel)
-		l.Devices = append(l.Devices, device{d.kind, d.label, bubbleOf(d.channel, in, &says)})
+		l.Devices = append(l.Devices, device{d.kind, d.label, bubbleOf(v.lang, d.channel, in, &says)})
 	}
 	return l
 }
@@ -289,7 +289,7 @@ func matchOf(r *http.Request) (m template.Match, err error) {
 	}
 	m.Revision, err = strconv.ParseInt(revision, 10, 64)
 	if err != nil || m.Revision < 1 {
-		return m, &mistake{http.StatusBadRequest, "The form could not be read."}
+		return m, mistaken(http.StatusBadRequest, "The form could not be read.")
 	}
 	return m, nil
 }
@@ -301,7 +301,7 @@ func (a *admin) makeTemplate(v *visit) error {
 func (a *admin) changeTemplate(v *visit) error {
 	name := v.r.PathValue("name")
 	if template.CheckName("name", name) != nil {
-		return &mistake{http.StatusNotFound, "There is no such template."}
+		return mistaken(http.StatusNotFound, "There is no such template.")
 	}
 	was, err := a.Templates.Get(v.r.Context(), v.person.App, name)
 	if errors.Is(err, template.ErrUnknown) {
@@ -333,7 +333,7 @@ func (a *admin) saveTemplate(v *visit, p *templatePage, was *template.Template) 
 		name = f.text("name")
 		var field *notification.FieldError
 		if errors.As(template.CheckName("name", name), &field) {
-			f.blame("name", "%s", field.Problem)
+			f.blame("name", asItIs, field.Problem)
 		}
 	}
 	f.checkContent()
@@ -361,10 +361,10 @@ func (a *admin) templateChanged(v *visit, p *templatePage, f *reading, other *te
 	case p.Name == "":
 		f.blame("name", "the app has a template of this name already. Choose another name, or change that one")
 	case other.Have == 0:
-		p.Revision, p.Problem = "", "Somebody else has deleted this template since you opened this page. What you typed is still here: saving again makes it anew."
+		p.Revision, p.Problem = "", v.t("Somebody else has deleted this template since you opened this page. What you typed is still here: saving again makes it anew.")
 	default:
 		p.Revision = strconv.FormatInt(other.Have, 10)
-		p.Problem = "Somebody else has saved revision " + p.Revision + " since you opened this page. What you typed is still here: saving again replaces theirs."
+		p.Problem = v.t("Somebody else has saved revision %s since you opened this page. What you typed is still here: saving again replaces theirs.", p.Revision)
 	}
 	return a.templateForm(v, http.StatusConflict, p, f)
 }

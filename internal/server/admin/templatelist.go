@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/campaigns/template"
+	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 const (
@@ -59,12 +60,12 @@ func (a *admin) templateList(v *visit, p *templateList) error {
 		p.Next = templatesPath + "?" + url.Values{"after": {list[templatesShown-1].Name}}.Encode()
 	}
 	for i := range list {
-		p.Items = append(p.Items, newTemplateLine(&list[i]))
+		p.Items = append(p.Items, newTemplateLine(v.lang, &list[i]))
 	}
-	return a.show(v, "templates", "Templates", "templates", p)
+	return a.show(v, "templates", v.t("Templates"), "templates", p)
 }
 
-func newTemplateLine(t *template.Template) templateLine {
+func newTemplateLine(lang *words.Language, t *template.Template) templateLine {
 	c := &t.Content
 	l := templateLine{
 		Name: t.Name, Path: templatePath(t.Name), Title: clip(c.Title, 80), Text: clip(c.Body, 120), Revision: t.Revision, UpdatedAt: t.UpdatedAt,
@@ -76,7 +77,7 @@ func newTemplateLine(t *template.Template) templateLine {
 	for _, said := range c.Variables() {
 		l.Variables = append(l.Variables, said.Name)
 	}
-	l.Languages, l.Variables = few(l.Languages), few(l.Variables)
+	l.Languages, l.Variables = few(lang, l.Languages), few(lang, l.Variables)
 	return l
 }
 
@@ -84,18 +85,18 @@ func newTemplateLine(t *template.Template) templateLine {
 const mostWords = 6
 
 // few returns the first words of a list, and the number of the others.
-func few(list []string) []string {
+func few(l *words.Language, list []string) []string {
 	if len(list) <= mostWords {
 		return list
 	}
-	return append(slices.Clone(list[:mostWords]), fmt.Sprintf("%d more", len(list)-mostWords))
+	return append(slices.Clone(list[:mostWords]), l.T("%s more", len(list)-mostWords))
 }
 
 // templateOf reads a template for a page.
 func (a *admin) templateOf(v *visit, name string) (*template.Template, error) {
 	t, err := a.Templates.Get(v.r.Context(), v.person.App, name)
 	if errors.Is(err, template.ErrUnknown) {
-		return nil, &mistake{http.StatusNotFound, "There is no such template."}
+		return nil, mistaken(http.StatusNotFound, "There is no such template.")
 	}
 	return t, err
 }
@@ -115,9 +116,9 @@ func (a *admin) deleteTemplate(v *visit) error {
 	err = a.Templates.Delete(ctx, app, name, m)
 	switch {
 	case errors.Is(err, template.ErrRevision):
-		return &mistake{http.StatusConflict, "Somebody else has changed this template since you opened its page. Open it again, and delete what it says now."}
+		return mistaken(http.StatusConflict, "Somebody else has changed this template since you opened its page. Open it again, and delete what it says now.")
 	case errors.Is(err, template.ErrUnknown):
-		return &mistake{http.StatusNotFound, "Somebody else has deleted this template already."}
+		return mistaken(http.StatusNotFound, "Somebody else has deleted this template already.")
 	case err != nil:
 		return err
 	}
@@ -137,12 +138,12 @@ func (a *admin) restoreTemplate(v *visit) error {
 	var c template.Content
 	says, err := base64.StdEncoding.DecodeString(v.r.PostForm.Get("content"))
 	if err != nil || json.Unmarshal(says, &c) != nil {
-		return &mistake{http.StatusBadRequest, "The form could not be read."}
+		return mistaken(http.StatusBadRequest, "The form could not be read.")
 	}
 	name := v.r.PathValue("name")
 	t, _, err := a.Templates.Set(v.r.Context(), v.person.App, name, c, template.Match{New: true})
 	if errors.Is(err, template.ErrRevision) {
-		return &mistake{http.StatusConflict, "Somebody has made a template of this name meanwhile. It stays."}
+		return mistaken(http.StatusConflict, "Somebody has made a template of this name meanwhile. It stays.")
 	}
 	if err != nil {
 		return explain(err)

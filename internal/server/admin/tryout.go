@@ -43,7 +43,7 @@ func (a *admin) testCampaign(v *visit) error {
 // testTargets returns the endpoints for a test: one by its id, or a recipient's on the campaign's channels.
 func (a *admin) testTargets(v *visit, c *campaign.View, to string) (ids []audience.ID, problem string, err error) {
 	if to == "" {
-		return nil, "Say who is to get it: a recipient, or the id of an endpoint.", nil
+		return nil, v.t("Say who is to get it: a recipient, or the id of an endpoint."), nil
 	}
 	if id, err := audience.ParseID(to); err == nil {
 		return []audience.ID{id}, "", nil
@@ -63,7 +63,7 @@ func (a *admin) testTargets(v *visit, c *campaign.View, to string) (ids []audien
 		}
 	}
 	if len(ids) == 0 {
-		return nil, clip(to, 80) + " has no active address on the campaign's channels. The recipient's page shows what there is.", nil
+		return nil, v.t("%s has no active address on the campaign's channels. The recipient's page shows what there is.", clip(to, 80)), nil
 	}
 	return ids, "", nil
 }

@@ -3,9 +3,9 @@
 
 const el = document.querySelector("#days .plot"); // absent where nothing changed
 const rows = [...document.querySelectorAll("#days tbody tr")].reverse(); // the table begins with today
-const date = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeZone: "UTC" });
-const short = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
-const whole = new Intl.NumberFormat(undefined, { maximumFractionDigits: 0 });
+const date = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeZone: "UTC" });
+const short = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", timeZone: "UTC" });
+const whole = new Intl.NumberFormat(locale, { maximumFractionDigits: 0 });
 let plot;
 
 const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
@@ -23,9 +23,9 @@ function draw() {
     cursor: { drag: { x: false, y: false } },
     scales: { y: { range: (_, low, high) => [0, Math.max(high ?? 0, 1)] } },
     series: [
-      { label: "day", value: (_, s) => (s == null ? "–" : date.format(s * 1000)) },
-      { label: "gained", stroke: colour("good"), width: 1.5, value, points: { size: 4 } },
-      { label: "lost", stroke: colour("bad"), width: 1.5, value, points: { size: 4 }, dash: [6, 3] },
+      { label: words.day, value: (_, s) => (s == null ? "–" : date.format(s * 1000)) },
+      { label: words.gained, stroke: colour("good"), width: 1.5, value, points: { size: 4 } },
+      { label: words.lost, stroke: colour("bad"), width: 1.5, value, points: { size: 4 }, dash: [6, 3] },
     ],
     axes: [
       { ...axis, values: (_, splits) => splits.map((s) => short.format(s * 1000)) },

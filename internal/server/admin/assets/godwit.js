@@ -1,14 +1,23 @@
 // Times are stored and sent in UTC. This script shows them, and reads them, in the reader's time zone and language, and numbers
-// likewise. Without this script the pages say UTC and 1,234.5.
+// likewise. Without this script the pages say UTC, and numbers as the language of the page usually has them.
 "use strict";
 
+// The texts of all scripts, in the language of the page.
+const words = JSON.parse(document.body.dataset.words);
+
+// The reader's own form of the page's language: a page in German has the numbers of Switzerland for somebody whose browser says so.
+const locale = (() => {
+  const page = document.documentElement.lang;
+  return navigator.languages?.find((l) => l.split("-")[0] === page) ?? page;
+})();
+
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-const shown = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "short" });
-const exact = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
-const hover = new Intl.DateTimeFormat(undefined, { dateStyle: "full", timeStyle: "long" });
-const calendar = new Intl.DateTimeFormat(undefined, { day: "numeric", month: "short", timeZone: "UTC" });
-const ago = new Intl.RelativeTimeFormat(undefined, { numeric: "auto", style: "short" });
-const amounts = new Intl.NumberFormat();
+const shown = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
+const exact = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" });
+const hover = new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "long" });
+const calendar = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", timeZone: "UTC" });
+const ago = new Intl.RelativeTimeFormat(locale, { numeric: "auto", style: "short" });
+const amounts = new Intl.NumberFormat(locale);
 const two = (n) => String(n).padStart(2, "0");
 
 // A time that is a little ahead was stored by a server whose clock is; it is now.
@@ -72,7 +81,7 @@ document.addEventListener("htmx:load", (e) => localize(e.detail.elt.parentElemen
 // event; an answer is shorter than its file.
 // A button may name its form, and may be replaced by the answer before the request has ended.
 const formOf = (elt) => elt.form ?? elt.closest("form") ?? document.getElementById(elt.getAttribute("form") ?? "");
-const megabytes = new Intl.NumberFormat(undefined, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const megabytes = new Intl.NumberFormat(locale, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
 document.addEventListener("htmx:xhr:progress", (e) => {
   const form = formOf(e.target);
   const file = form?.querySelector("input[type=file]")?.files[0];
@@ -82,7 +91,8 @@ document.addEventListener("htmx:xhr:progress", (e) => {
   bar.hidden = false;
   bar.max = total;
   bar.value = loaded;
-  text.textContent = `${megabytes.format(loaded / 1e6)} of ${megabytes.format(total / 1e6)} MB sent`;
+  const sent = [loaded, total].map((n) => megabytes.format(n / 1e6));
+  text.textContent = words.sent.replace("%[1]s", sent[0]).replace("%[2]s", sent[1]);
 });
 document.addEventListener("htmx:afterRequest", (e) => {
   for (const part of formOf(e.detail.requestConfig.elt)?.querySelectorAll("[data-sent]") ?? []) {
@@ -98,13 +108,13 @@ document.addEventListener("click", async (e) => {
   const from = document.getElementById(button.dataset.copy);
   const label = (text) => {
     button.textContent = text;
-    setTimeout(() => { button.textContent = "Copy"; }, 2000);
+    setTimeout(() => { button.textContent = words.copy; }, 2000);
   };
   try {
     await navigator.clipboard.writeText(from.textContent);
-    label("Copied");
+    label(words.copied);
   } catch {
     getSelection().selectAllChildren(from);
-    label(document.execCommand("copy") ? "Copied" : "Selected");
+    label(document.execCommand("copy") ? words.copied : words.selected);
   }
 });

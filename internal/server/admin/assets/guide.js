@@ -40,13 +40,13 @@ const guideComes = (() => {
   });
   events.addEventListener("gone", () => {
     events.close();
-    say("You are not signed in any more. Load the page anew to sign in.");
+    say(words.gone);
   });
   events.onopen = () => say("");
   events.onerror = () => {
     say(events.readyState === EventSource.CLOSED
-      ? "The server does not tell what happens any more. Load the page anew."
-      : "The connection to the server is lost. The steps go on once it is back.");
+      ? words.told
+      : words.away);
   };
   addEventListener("pagehide", () => events.close());
 })();

@@ -2,9 +2,9 @@
 "use strict";
 
 const holder = document.querySelector(".charts[data-events]");
-const minutes = new Intl.DateTimeFormat(undefined, { timeStyle: "short" });
-const seconds = new Intl.DateTimeFormat(undefined, { timeStyle: "medium" });
-const amount = new Intl.NumberFormat(undefined, { maximumFractionDigits: 1 });
+const minutes = new Intl.DateTimeFormat(locale, { timeStyle: "short" });
+const seconds = new Intl.DateTimeFormat(locale, { timeStyle: "medium" });
+const amount = new Intl.NumberFormat(locale, { maximumFractionDigits: 1 });
 const kept = 720; // points: an hour
 const every = 5; // seconds between two points
 let known = { at: [], values: {} };
@@ -38,7 +38,7 @@ function alone(plot, series) {
 
 function draw(el) {
   const names = el.dataset.series.split(",");
-  const labels = el.dataset.labels.split(",");
+  const labels = el.dataset.labels.split("|");
   const colours = el.dataset.colours.split(",");
   const axis = { stroke: colour("soft"), grid: { stroke: colour("line"), width: 1 }, ticks: { show: false } };
   const value = (_, v) => (v == null ? "–" : amount.format(v));
@@ -121,12 +121,12 @@ events.addEventListener("advice", (e) => put("#advice", e.data));
 events.addEventListener("guide", (e) => guideComes(e.data));
 events.addEventListener("gone", () => {
   events.close();
-  say("You are not signed in any more. Load the page anew to sign in.");
+  say(words.gone);
 });
 events.onerror = () => {
   say(events.readyState === EventSource.CLOSED
-    ? "The server sends no figures any more. Load the page anew."
-    : "The connection to the server is lost. The figures stand still until it is back.");
+    ? words.figures
+    : words.still);
 };
 addEventListener("pagehide", () => events.close());
 

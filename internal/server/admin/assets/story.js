@@ -20,12 +20,12 @@ if (story.dataset.events) {
   events.addEventListener("end", () => events.close());
   events.addEventListener("gone", () => {
     events.close();
-    say("You are not signed in any more. Load the page anew to sign in.");
+    say(words.gone);
   });
   events.onerror = () => {
     say(events.readyState === EventSource.CLOSED
-      ? "The server does not tell what happens any more. Load the page anew."
-      : "The connection to the server is lost. What happens meanwhile is shown once it is back.");
+      ? words.told
+      : words.meanwhile);
   };
   addEventListener("pagehide", () => events.close());
 }

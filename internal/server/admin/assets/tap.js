@@ -13,34 +13,34 @@ function stop() {
   arriving?.close();
   arriving = null;
   const button = document.querySelector("#watch");
-  button.textContent = "Watch";
+  button.textContent = words.watch;
   button.setAttribute("aria-pressed", "false");
 }
 
 function watch() {
   const list = document.querySelector("#arrivals");
   const button = document.querySelector("#watch");
-  button.textContent = "Stop";
+  button.textContent = words.stop;
   button.setAttribute("aria-pressed", "true");
-  tapSays("Connecting…");
+  tapSays(words.connecting);
   arriving = new EventSource(tap.dataset.events);
   arriving.addEventListener("arrivals", (e) => {
-    tapSays("Waiting for what comes. Nothing is acknowledged by that.");
+    tapSays(words.waiting);
     list.insertAdjacentHTML("beforeend", e.data);
     localize(list);
     while (list.childElementCount > most) list.firstElementChild.remove();
   });
   arriving.addEventListener("gone", () => {
     stop();
-    tapSays("You are not signed in any more. Load the page anew to sign in.");
+    tapSays(words.gone);
   });
   arriving.onerror = () => {
     if (arriving.readyState === EventSource.CLOSED) {
       stop();
-      tapSays("The server does not tell what comes. Try again in a moment.");
+      tapSays(words.later);
       return;
     }
-    tapSays("The connection to the server is lost. What comes meanwhile is not shown.");
+    tapSays(words.unseen);
   };
 }
 
@@ -51,6 +51,6 @@ document.querySelector("#watch").addEventListener("click", () => {
     return;
   }
   stop();
-  tapSays("Stopped.");
+  tapSays(words.stopped);
 });
 addEventListener("pagehide", stop);
