@@ -44,8 +44,9 @@ type CampaignQuiet struct {
 type CampaignStatus struct {
 	ID          string           `json:"id"`
 	Name        string           `json:"name"`
-	State       string           `json:"state"`  // draft, scheduled, running, paused, completed, cancelled, failed, correcting, recalling or recalled
-	Detail      string           `json:"detail"` // why it is paused or failed
+	State       string           `json:"state"`   // draft, scheduled, running, paused, completed, cancelled, failed, correcting, recalling or recalled
+	Detail      string           `json:"detail"`  // why it is paused or failed
+	Segment     *CampaignSegment `json:"segment"` // nil: the audience names none
 	Channels    []string         `json:"channels"`
 	SendAt      time.Time        `json:"send_at"`
 	CreatedAt   time.Time        `json:"created_at"`
@@ -61,6 +62,13 @@ type CampaignStatus struct {
 	Correction  *Correction      `json:"correction"`   // the last correction; nil: there was none
 	Rate        string           `json:"rate"`         // measured
 	ETA         time.Time        `json:"eta"`
+}
+
+// CampaignSegment is the stored segment of a campaign's audience. Where is its expression when the campaign began to send; before that, when it
+// was made or changed.
+type CampaignSegment struct {
+	Name  string `json:"name"`
+	Where string `json:"where"`
 }
 
 // CorrectionSpec is the new content of sent messages: a content, or a template.

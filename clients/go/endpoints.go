@@ -64,17 +64,18 @@ type Audience struct {
 	Endpoints  []string `json:"endpoints,omitempty"` // ids, at most 1000
 	TagsAny    []string `json:"tags_any,omitempty"`
 	TagsAll    []string `json:"tags_all,omitempty"`
-	Where      string   `json:"where,omitempty"` // a segment expression, for example: city = "Oslo" and age >= 18
+	Where      string   `json:"where,omitempty"`   // a segment expression, for example: city = "Oslo" and age >= 18
+	Segment    string   `json:"segment,omitempty"` // a stored segment, whose expression must hold too
 }
 
 // EndpointFilter narrows a list of endpoints.
 type EndpointFilter struct {
-	Channel, Recipient, Tag, Status, Where string
+	Channel, Recipient, Tag, Status, Where, Segment string
 }
 
 func (f *EndpointFilter) query() url.Values {
 	q := url.Values{}
-	for name, v := range map[string]string{"channel": f.Channel, "recipient": f.Recipient, "tag": f.Tag, "status": f.Status, "where": f.Where} {
+	for name, v := range map[string]string{"channel": f.Channel, "recipient": f.Recipient, "tag": f.Tag, "status": f.Status, "where": f.Where, "segment": f.Segment} {
 		if v != "" {
 			q.Set(name, v)
 		}

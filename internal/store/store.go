@@ -16,6 +16,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/campaigns/endpoint"
 	"godwit.dev/godwit/internal/campaigns/preference"
+	"godwit.dev/godwit/internal/campaigns/segment"
 	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/cluster/lease"
 	"godwit.dev/godwit/internal/feeds/event"
@@ -139,6 +140,8 @@ type Apps struct {
 	Channels channel.Store
 	// Templates are not watched: a template is cached for a second.
 	Templates template.Store
+	// Segments are not watched: they are read when they are used.
+	Segments segment.Store
 	// People are not watched either: each page reads them anew.
 	People signin.Store
 	// Audit is the audit log.
@@ -146,7 +149,7 @@ type Apps struct {
 }
 
 func appsOf(s *appsql.Store) Apps {
-	return Apps{Access: s, Hooks: &s.Hooks, Sources: &s.Sources, Sinks: &s.Sinks, Channels: &s.Channels, Templates: s, People: s, Audit: s}
+	return Apps{Access: s, Hooks: &s.Hooks, Sources: &s.Sources, Sinks: &s.Sinks, Channels: &s.Channels, Segments: &s.Segments, Templates: s, People: s, Audit: s}
 }
 
 // Owned is a name of Stores.Own, with the node that holds its lease and the end of the lease unless the node renews it.

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/campaigns/segment"
 	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/event"
@@ -112,6 +113,10 @@ func fillApp(t testing.TB, s *store.Stores, app string) {
 	noError(t, s.Templates.UpdateTemplate(t.Context(), app, "welcome", func(one *template.Template, _ int) error {
 		one.Revision, one.CreatedAt, one.UpdatedAt = 7, now, now
 		one.Content = template.Content{Content: push.Content{Title: "Hi {{name}}"}, Language: "en", Locales: map[string]template.Variant{"de": {Title: "Hallo " + app}}}
+		return nil
+	}))
+	noError(t, s.Segments.Update(t.Context(), app, "vip", func(one *segment.Segment, _ int) error {
+		one.Where, one.Description, one.CreatedAt, one.UpdatedAt = `city = "`+app+`"`, "Who lives in "+app, now, now
 		return nil
 	}))
 	noError(t, s.Sources.Update(t.Context(), app, streams.Name, func(one *source.Source, _ int) error {

@@ -35,6 +35,8 @@ export interface Audience {
   tagsAll?: string[];
   /** A segment expression, for example `city = "Oslo" and age >= 18`. */
   where?: string;
+  /** A stored segment, whose expression must hold too. A campaign takes the one of the moment at which it begins to send. */
+  segment?: string;
 }
 
 /** What messages say instead: a content, or a template. Without variables, those of the campaign are taken. */
@@ -235,6 +237,7 @@ export const wireAudience = (a: Audience): Wire => ({
   tags_any: a.tagsAny,
   tags_all: a.tagsAll,
   where: a.where,
+  segment: a.segment,
 });
 
 function wireCampaign(f: CampaignFields): Wire {

@@ -3,6 +3,7 @@ package audience
 
 import (
 	"errors"
+	"fmt"
 	"strconv"
 
 	"godwit.dev/godwit/internal/notify/notification"
@@ -30,6 +31,8 @@ type Audience struct {
 	TagsAny    []string       `json:"tags_any,omitempty"`
 	TagsAll    []string       `json:"tags_all,omitempty"`
 	Where      string         `json:"where,omitempty"` // see Parse
+	// Segment names a stored segment, which the endpoints must be in. Within replaces it by the segment's expression.
+	Segment string `json:"segment,omitempty"`
 }
 
 // Selection is a validated audience with its parsed expression.
@@ -42,14 +45,55 @@ type Selection struct {
 	Where      Expr // nil: everybody
 }
 
-// Select validates an audience. Errors name the invalid field as a part of field, which may be empty.
+// Select validates an audience. Errors name the invalid field as a part of field, which may be empty. It refuses an audience that still
+// names a segment: without the segment's expression it would have more endpoints.
 func (a *Audience) Select(field string) (*Selection, error) {
-	at := func(name string) string {
-		if field == "" {
-			return name
-		}
-		return field + "." + name
+	if a.Segment != "" {
+		return nil, fmt.Errorf("select an audience: its segment %.128s was not looked up", a.Segment)
 	}
+	return a.selection(field)
+}
+
+// Check validates an audience as its author wrote it. Whether there is such a segment is not looked up.
+func (a *Audience) Check(field string) error {
+	if a.Segment != "" {
+		if err := notification.CheckName(part(field, "segment"), a.Segment); err != nil {
+			return err
+		}
+	}
+	_, err := a.selection(field)
+	return err
+}
+
+// Within returns the audience with a segment's expression in the place of its name. Both expressions must be valid; together they have the
+// limits of one.
+func (a *Audience) Within(segment string) Audience {
+	in := *a
+	in.Segment, in.Where = "", both(segment, a.Where)
+	return in
+}
+
+// both returns an expression that holds where both do; an empty one holds everywhere.
+func both(a, b string) string {
+	switch {
+	case a == "":
+		return b
+	case b == "":
+		return a
+	}
+	return "(" + a + ") and (" + b + ")"
+}
+
+// part returns the name of a field within another one, which may be empty.
+func part(field, name string) string {
+	if field == "" {
+		return name
+	}
+	return field + "." + name
+}
+
+func (a *Audience) selection(field string) (*Selection, error) {
+	at := func(name string) string { return part(field, name) }
 	for i, ch := range a.Channels {
 		if !ch.Known() {
 			return nil, notification.BadField(at("channels")+"["+strconv.Itoa(i)+"]", "%.40q is not a channel", ch)

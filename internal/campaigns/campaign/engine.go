@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/engine/pause"
+	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/dispatch"
 	"godwit.dev/godwit/internal/sending/push"
 )
@@ -124,11 +125,21 @@ func (s *Service) scheduleApp(ctx context.Context, o *owned) (next time.Duration
 	return next, nil
 }
 
-// launch starts a scheduled campaign that is due.
+// launch starts a scheduled campaign that is due. It pauses one whose segment cannot be used any more.
 func (s *Service) launch(ctx context.Context, c *Campaign) (*Campaign, error) {
+	was, err := s.current(ctx, c.App, c.ID)
+	var bad *notification.FieldError
+	if err != nil && !errors.As(err, &bad) {
+		return nil, err
+	}
 	now := s.cfg.Now().Truncate(time.Millisecond)
 	return s.store.Change(ctx, c.App, c.ID, func(c *Campaign) error {
-		if c.State == Scheduled {
+		switch {
+		case c.State != Scheduled:
+		case bad != nil:
+			c.State, c.Detail = Paused, bad.Error()
+		default:
+			c.take(was)
 			c.begin(now)
 		}
 		return nil

@@ -147,6 +147,7 @@ func (s *switchable) Sender(ctx context.Context, app string, ch push.Channel) (p
 type env struct {
 	*testing.T
 	store   *campaigndb.Store
+	shelf   *shelves
 	svc     *campaign.Service
 	senders senders
 	path    string
@@ -155,7 +156,7 @@ type env struct {
 
 func newEnv(t *testing.T, ss senders) *env {
 	t.Helper()
-	e := &env{T: t, senders: ss, path: sqlitetest.CampaignsFile(t)}
+	e := &env{T: t, shelf: &shelves{}, senders: ss, path: sqlitetest.CampaignsFile(t)}
 	e.open()
 	t.Cleanup(func() { e.close() })
 	return e
@@ -179,7 +180,7 @@ func (e *env) serve(ss dispatch.Senders) {
 	if err != nil {
 		e.Fatal(err)
 	}
-	e.svc = campaign.New(campaign.Config{Store: e.store, Dispatch: out, PublicURL: "https://push.example.org"})
+	e.svc = campaign.New(campaign.Config{Store: e.store, Dispatch: out, Segments: e.shelf, PublicURL: "https://push.example.org"})
 }
 
 // run starts the engine.

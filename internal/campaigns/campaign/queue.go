@@ -23,6 +23,8 @@ type Book interface {
 	List(ctx context.Context, app string, limit int, cursor int64) ([]*Campaign, error)
 	// Figures returns the numbers of a campaign's deliveries by outcome. It reads counters, so the cost does not depend on the numbers.
 	Figures(ctx context.Context, num int64) (*Figures, error)
+	// Unbegun returns an app's campaigns that have not begun and still may: drafts, scheduled ones, and those that were paused before.
+	Unbegun(ctx context.Context, app string) ([]*Campaign, error)
 	// Change changes a campaign in one transaction, unless change returns an error.
 	Change(ctx context.Context, app, id string, change func(*Campaign) error) (*Campaign, error)
 	// Remove deletes up to limit rows of a campaign's deliveries, and the campaign itself when no rows are left.

@@ -35,8 +35,10 @@ type Config struct {
 	Events     Events // nil: nothing is recorded
 	// Templates are the templates that campaigns may use. nil: there are none.
 	Templates Templates
-	Tokens    *sealed.Tokens // nil: use the secrets in Store
-	Log       *slog.Logger
+	// Segments are the segments that audiences may name. nil: there are none.
+	Segments Segments
+	Tokens   *sealed.Tokens // nil: use the secrets in Store
+	Log      *slog.Logger
 }
 
 // Service manages campaigns: its methods are the actions of people, and Run carries them out.
@@ -95,7 +97,8 @@ type Templates interface {
 	Use(ctx context.Context, app, name, field string) (*template.Template, error)
 }
 
-// compose copies the current content of a spec's template into the spec, unless that was done before.
+// compose copies the current content of a spec's template into the spec, unless that was done before, and the current expression of its
+// segment.
 func (s *Service) compose(ctx context.Context, app string, spec *Spec) error {
 	if spec.Template != "" && spec.TemplateRevision == 0 {
 		if !reflect.ValueOf(spec.Content).IsZero() {
@@ -109,6 +112,9 @@ func (s *Service) compose(ctx context.Context, app string, spec *Spec) error {
 			return err
 		}
 		spec.Content, spec.TemplateRevision = t.Content, t.Revision
+	}
+	if err := s.fill(ctx, app, spec); err != nil {
+		return err
 	}
 	return spec.Content.CheckFilled("variables", spec.Variables)
 }
@@ -282,15 +288,15 @@ func (s *Service) change(ctx context.Context, app, id string, change func(*Campa
 // Start starts a campaign, at once or at its start time; a sendAt that is not zero replaces that time. If the campaign is scheduled or
 // running already, only the time changes.
 func (s *Service) Start(ctx context.Context, app, id string, sendAt time.Time) (*View, error) {
-	c, err := s.store.Get(ctx, app, id)
+	was, err := s.current(ctx, app, id)
 	if err != nil {
 		return nil, err
 	}
 	now := s.cfg.Now().Truncate(time.Millisecond)
-	if err := c.Spec.Check(now, sendAt); err != nil {
+	if err := was.Spec.Check(now, sendAt); err != nil {
 		return nil, err
 	}
-	channels, err := s.channels(ctx, c)
+	channels, err := s.channels(ctx, was)
 	if err != nil {
 		return nil, err
 	}
@@ -309,6 +315,7 @@ func (s *Service) Start(ctx context.Context, app, id string, sendAt time.Time) (
 			c.SendAt = sendAt.Truncate(time.Millisecond)
 		}
 		c.State, c.Channels = Scheduled, channels
+		c.take(was)
 		if !c.SendAt.After(now) {
 			c.begin(now)
 		}
@@ -340,6 +347,10 @@ func (s *Service) Pause(ctx context.Context, app, id string) (*View, error) {
 // Resume continues a paused campaign. It tries channels again whose credential was refused.
 func (s *Service) Resume(ctx context.Context, app, id string) (*View, error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
+	was, err := s.current(ctx, app, id)
+	if err != nil {
+		return nil, err
+	}
 	s.dispatch.Unblock(app)
 	return s.change(ctx, app, id, func(c *Campaign) error {
 		switch {
@@ -347,6 +358,7 @@ func (s *Service) Resume(ctx context.Context, app, id string) (*View, error) {
 		case c.State == Paused && c.StartedAt.IsZero() && c.SendAt.After(now):
 			c.State, c.Detail = Scheduled, ""
 		case c.State == Paused:
+			c.take(was)
 			c.begin(now)
 		default:
 			return &StateError{Action: "be resumed", State: c.State}

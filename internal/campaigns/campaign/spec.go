@@ -36,6 +36,7 @@ type Spec struct {
 
 	Content  Content           `json:"content"`
 	Audience audience.Audience `json:"audience"`
+	Segment  *Segment          `json:"segment,omitempty"` // whose expression Audience.Where has; nil: it is within none
 	Rate     Rate              `json:"rate,omitempty"`
 	Spread   Duration          `json:"spread,omitempty"`
 	Quiet    *QuietHours       `json:"quiet_hours,omitempty"`
@@ -117,7 +118,7 @@ func (s *Spec) Check(now, sendAt time.Time) error {
 	if err := s.Variables.Check("variables"); err != nil {
 		return err
 	}
-	if _, err := s.Audience.Select("audience"); err != nil {
+	if err := s.Audience.Check("audience"); err != nil {
 		return err
 	}
 	for i, ch := range s.Audience.Channels {

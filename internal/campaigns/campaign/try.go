@@ -86,7 +86,7 @@ type Preview struct {
 // Preview renders a campaign's message for an invented person, or for the subscriber of endpoint unless that is nil, and counts the current
 // audience.
 func (s *Service) Preview(ctx context.Context, app, id string, p Person, ch push.Channel, endpoint *audience.ID) (*Preview, error) {
-	c, err := s.store.Get(ctx, app, id)
+	c, err := s.current(ctx, app, id)
 	if err != nil {
 		return nil, err
 	}

@@ -51,6 +51,7 @@ type CampaignParts struct {
 	Campaigns Campaigns
 	Audience  Audience
 	Templates Templates
+	Segments  Segments
 	// Ready reports whether a channel of an app can send.
 	Ready func(ctx context.Context, app string, ch push.Channel) bool
 }

@@ -3,6 +3,9 @@ package admin
 import (
 	"context"
 	"errors"
+	"net/url"
+	"strconv"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/campaigns/audience"
@@ -120,6 +123,7 @@ func (a *admin) names(ctx context.Context, app string) (tags, attributes []strin
 // matches answers a tried segment.
 type matches struct {
 	Problem string
+	Save    string // path of a new segment that picks the same; empty: there is none
 	reached
 }
 
@@ -137,9 +141,30 @@ func (a *admin) countAudience(v *visit) error {
 			return err
 		}
 		m.Problem = wrong.in(v.lang)
+	} else {
+		m.Save = savedAs(who)
 	}
 	if v.r.Header.Get("HX-Request") == "" {
 		return a.showCrowd(v, crowd{Where: who.Where, TagsAny: text(f, "tags_any"), Matches: &m})
 	}
 	return a.part(v, "audience", "matches", m)
+}
+
+// savedAs returns the path of a new segment that picks what was tried; empty: it was everybody.
+func savedAs(who audience.Audience) string {
+	if len(who.TagsAny) > 0 {
+		tags := make([]string, len(who.TagsAny))
+		for i, tag := range who.TagsAny {
+			tags[i] = strconv.Quote(tag)
+		}
+		only, err := audience.Build([]audience.Rule{{Field: audience.TagsField, Op: audience.RuleOneOf, Value: strings.Join(tags, ", ")}}, false)
+		if err != nil {
+			return ""
+		}
+		who = who.Within(only)
+	}
+	if who.Where == "" {
+		return ""
+	}
+	return "/ui/new-segment?" + url.Values{"where": {who.Where}}.Encode()
 }

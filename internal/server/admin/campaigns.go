@@ -427,14 +427,15 @@ func (a *admin) actOnCampaign(v *visit) error {
 
 // facts lists a campaign's settings, for reading.
 func facts(l *words.Language, c *campaign.View) []fact {
-	s := &c.Spec
+	s, asked := &c.Spec, c.Spec.Asked()
 	all := []fact{
 		{Name: l.T("Template"), Value: templateName(l, s)},
 		{Name: l.T("Variables"), Value: clip(variableTexts(s.Variables), 200)},
 		{Name: l.T("Channels"), Value: channelNames(l, c)},
 		{Name: l.T("Any of the tags"), Value: strings.Join(s.Audience.TagsAny, ", ")},
 		{Name: l.T("All of the tags"), Value: strings.Join(s.Audience.TagsAll, ", ")},
-		{Name: l.T("Where"), Value: s.Audience.Where},
+		{Name: l.T("Segment"), Value: asked.Segment},
+		{Name: l.T("Where"), Value: asked.Where},
 		{Name: l.T("Recipients"), Value: clip(strings.Join(s.Audience.Recipients, ", "), 200)},
 		{Name: l.T("Endpoints"), Value: clip(strings.Join(s.Audience.Endpoints, ", "), 200)},
 		{Name: l.T("At most"), Value: s.Rate.String()},
@@ -442,6 +443,13 @@ func facts(l *words.Language, c *campaign.View) []fact {
 		{Name: l.T("Not before"), At: c.SendAt},
 		{Name: l.T("Started"), At: c.StartedAt},
 		{Name: l.T("Ended"), At: c.FinishedAt},
+	}
+	if g := s.Segment; g != nil {
+		name := l.T("The segment’s expression")
+		if c.StartedAt.IsZero() {
+			name = l.T("The segment’s expression, until it begins")
+		}
+		all = append(all, fact{Name: name, Value: g.Where})
 	}
 	if s.Spread > 0 {
 		all = append(all, fact{Name: l.T("Spread over"), Value: time.Duration(s.Spread).String()})

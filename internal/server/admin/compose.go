@@ -27,6 +27,7 @@ type compose struct {
 	Mediums  []push.TelegramMedium // files that can be uploaded for Telegram; nil: none, as it is not set up or has the message already
 	Tags     []string
 	Template *line // nil: the app has no templates, and the campaign uses none
+	Segment  *line // the same
 	Preview  preview
 	Ask      *confirmation // nil: nothing is asked
 }
@@ -76,6 +77,13 @@ func (a *admin) composeCampaign(v *visit) error {
 		}
 	}
 	f := &form{Values: values, lang: v.lang}
+	if name := text(v.r.URL.Query(), "segment"); name != "" {
+		one, err := a.segmentOf(v, name)
+		if err != nil {
+			return err
+		}
+		values.Set("segment", one.Name)
+	}
 	if name := text(v.r.URL.Query(), "template"); name != "" {
 		t, err := a.templateOf(v, name)
 		if err != nil {
@@ -137,6 +145,9 @@ func (a *admin) form(v *visit, status int, c *compose) error {
 		return err
 	}
 	if c.Template, err = a.templateChoice(ctx, app, c.Form); err != nil {
+		return err
+	}
+	if c.Segment, err = a.segmentChoice(ctx, app, c.Form); err != nil {
 		return err
 	}
 	for _, ch := range push.Channels() {

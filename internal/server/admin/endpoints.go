@@ -29,6 +29,7 @@ type search struct {
 	Who      string // a recipient, or the id of an endpoint
 	Channel  push.Channel
 	Tag      string
+	Segment  string
 	Having   string // an expression about attributes
 	Status   audience.Status
 	Channels []push.Channel
@@ -40,7 +41,7 @@ type search struct {
 
 func newSearch(q url.Values) *search {
 	return &search{
-		Who: text(q, "who"), Channel: push.Channel(text(q, "channel")), Tag: text(q, "tag"), Having: text(q, "having"),
+		Who: text(q, "who"), Channel: push.Channel(text(q, "channel")), Tag: text(q, "tag"), Segment: text(q, "segment"), Having: text(q, "having"),
 		Status: audience.Status(text(q, "status")), Channels: push.Channels(),
 	}
 }
@@ -48,7 +49,7 @@ func newSearch(q url.Values) *search {
 // query returns the search as the query of the page's URL.
 func (s *search) query() url.Values {
 	q := make(url.Values)
-	for name, value := range map[string]string{"who": s.Who, "channel": string(s.Channel), "tag": s.Tag, "having": s.Having, "status": string(s.Status)} {
+	for name, value := range map[string]string{"who": s.Who, "channel": string(s.Channel), "tag": s.Tag, "segment": s.Segment, "having": s.Having, "status": string(s.Status)} {
 		if value != "" {
 			q.Set(name, value)
 		}
@@ -64,32 +65,31 @@ func exportURL(s *search, kind, format string) string {
 }
 
 // filter returns the search as a filter for the store; its error is a mistake that a person can mend.
-func (s *search) filter() (f endpoint.Filter, err error) {
-	var a audience.Audience
+func (a *admin) filter(v *visit, s *search) (f endpoint.Filter, err error) {
+	who := audience.Audience{Where: s.Having, Segment: s.Segment}
 	if _, err := audience.ParseID(s.Who); err == nil {
-		a.Endpoints = []string{s.Who}
+		who.Endpoints = []string{s.Who}
 	} else if s.Who != "" {
-		a.Recipients = []string{s.Who}
+		who.Recipients = []string{s.Who}
 	}
 	if s.Channel != "" {
-		a.Channels = []push.Channel{s.Channel}
+		who.Channels = []push.Channel{s.Channel}
 	}
 	if s.Tag != "" {
-		a.TagsAll = []string{s.Tag}
+		who.TagsAll = []string{s.Tag}
 	}
-	a.Where = s.Having
 	switch f.Status = s.Status; s.Status {
 	case "", audience.Active, audience.Disabled:
 	default:
 		return f, mistaken(http.StatusUnprocessableEntity, "A status is active or disabled.")
 	}
-	f.Selection, err = a.Select("")
+	f.Selection, err = a.selection(v, who)
 	return f, explain(err)
 }
 
 // find reads the matching endpoints from a cursor on.
 func (a *admin) find(v *visit, s *search, cursor string) error {
-	f, err := s.filter()
+	f, err := a.filter(v, s)
 	var wrong *mistake
 	if errors.As(err, &wrong) {
 		s.Problem = wrong.in(v.lang)

@@ -24,7 +24,7 @@ func (a *admin) export(v *visit, addresses bool) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(v.r.Context()), longest, fmt.Errorf("the file was not sent in %s", longest))
 	defer cancel()
 	app, q := v.person.App, v.r.URL.Query()
-	f, err := newSearch(q).filter()
+	f, err := a.filter(v, newSearch(q))
 	if err != nil {
 		return err
 	}

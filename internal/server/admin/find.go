@@ -19,13 +19,14 @@ type finds struct {
 	Note       string // a notification's id; empty: none has it
 	Campaigns  []lead
 	Templates  []lead
+	Segments   []lead
 	Docs       string
 	Looked     int // campaigns that were looked through, if there are more
 }
 
 // nothing reports whether nothing was found.
 func (f *finds) nothing() bool {
-	return f.Query != "" && len(f.Pages)+len(f.Recipients)+len(f.Campaigns)+len(f.Templates) == 0 && f.Note == ""
+	return f.Query != "" && len(f.Pages)+len(f.Recipients)+len(f.Campaigns)+len(f.Templates)+len(f.Segments) == 0 && f.Note == ""
 }
 
 // Limits of a search.
@@ -83,6 +84,9 @@ func (a *admin) finds(v *visit, query string) (*finds, error) {
 		}
 	}
 	if err := a.findTemplates(v, f); err != nil {
+		return nil, err
+	}
+	if err := a.findSegments(v, f); err != nil {
 		return nil, err
 	}
 	return f, a.findCampaigns(v, f)

@@ -27,10 +27,10 @@ const formTime = "2006-01-02T15:04"
 // newValues returns the form's values for a campaign that is to be changed. Times are in UTC; the page converts them to the person's own
 // zone.
 func newValues(s *campaign.Spec, sendAt time.Time) url.Values {
-	v := messageValues(s)
+	v, who := messageValues(s), s.Asked()
 	for name, value := range map[string]string{
-		"name": s.Name, "utm": s.UTM, "tags_any": strings.Join(s.Audience.TagsAny, ", "), "tags_all": strings.Join(s.Audience.TagsAll, ", "),
-		"recipients": strings.Join(s.Audience.Recipients, "\n"), "endpoints": strings.Join(s.Audience.Endpoints, "\n"), "where": s.Audience.Where, "rate": s.Rate.String(), "spread": duration(s.Spread),
+		"name": s.Name, "utm": s.UTM, "tags_any": strings.Join(who.TagsAny, ", "), "tags_all": strings.Join(who.TagsAll, ", "),
+		"recipients": strings.Join(who.Recipients, "\n"), "endpoints": strings.Join(who.Endpoints, "\n"), "where": who.Where, "segment": who.Segment, "rate": s.Rate.String(), "spread": duration(s.Spread),
 		"ttl": duration(s.TTL), "send_at": moment(sendAt), "expires_at": moment(s.Expires), "priority": string(s.Priority), "collapse_key": s.Collapse,
 	} {
 		v.Set(name, value)
@@ -135,7 +135,7 @@ func kept(l *words.Language, s *campaign.Spec) string {
 // labels holds the fields' labels by name; fields in lists are named without their number.
 var labels = map[string]string{
 	"name": "Name", "template": "Template", "variables": "Variables", "channel": "Channels", "title": "Title", "body": "Text", "url": "Link", "icon": "Icon", "image": "Picture", "utm": "UTM suffix",
-	"category": "Category", "language": "The language above", "data": "Data (JSON)", "tags_any": "With any of these tags", "tags_all": "With all of these tags", "where": "And where",
+	"category": "Category", "language": "The language above", "data": "Data (JSON)", "tags_any": "With any of these tags", "tags_all": "With all of these tags", "where": "And where", "description": "Whom it picks, in words", "segment": "In the segment",
 	"recipients": "Only these recipients", "endpoints": "Only these endpoints", "send_at": "Not before", "expires_at": "Over at", "rate": "At most", "spread": "Spread over",
 	"ttl": "Tried for", "priority": "Priority", "collapse_key": "Collapse key", "quiet_from": "Quiet from", "quiet_to": "Quiet to",
 	"quiet_timezone": "Time zone of quiet hours", "quiet_fallback": "Time zone of whom none is known", "parse_mode": "Title and text are",

@@ -26,6 +26,7 @@ var navigation = []placeGroup{
 		{"campaigns", "/ui/campaigns", "Campaigns", signin.View},
 		{"send", "/ui/send", "One notification", signin.Send},
 		{"templates", templatesPath, "Templates", signin.View},
+		{"segments", segmentsPath, "Segments", signin.View},
 		{"audience", "/ui/audience", "Audience", signin.View},
 		{"categories", "/ui/categories", "Categories", signin.View},
 	}},
@@ -56,7 +57,7 @@ var navigation = []placeGroup{
 }
 
 // keys holds the letter that leads to a page after g, by the part of the navigation that the page names.
-var keys = map[string]string{"overview": "o", "campaigns": "c", "send": "n", "templates": "t", "audience": "a", "recipients": "r", "channels": "h", "integrations": "i", "log": "l"}
+var keys = map[string]string{"overview": "o", "campaigns": "c", "send": "n", "templates": "t", "segments": "s", "audience": "a", "recipients": "r", "channels": "h", "integrations": "i", "log": "l"}
 
 // shortcut is a key that leads to a page.
 type shortcut struct{ Key, Path, Label string }

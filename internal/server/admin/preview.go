@@ -173,9 +173,17 @@ func (a *admin) reach(v *visit, who *audience.Audience) (n reached, err error) {
 	return a.reachUntil(v, who, a.now().Add(lookFor))
 }
 
+// selection validates an audience and looks its segment up.
+func (a *admin) selection(v *visit, who audience.Audience) (*audience.Selection, error) {
+	if _, err := a.Segments.Fill(v.r.Context(), v.person.App, &who, ""); err != nil {
+		return nil, err
+	}
+	return who.Select("")
+}
+
 // reachUntil counts the addresses in an audience; at the latest soon after until it stops.
 func (a *admin) reachUntil(v *visit, who *audience.Audience, until time.Time) (n reached, err error) {
-	sel, err := who.Select("")
+	sel, err := a.selection(v, *who)
 	if err != nil {
 		return n, err
 	}

@@ -16,7 +16,7 @@ import (
 // check checks the campaign by the rules of the API. It reports the first problem of the audience, and the first of the rest.
 func (f *reading) check(a *admin) {
 	var field *notification.FieldError
-	_, who := f.spec.Audience.Select("audience")
+	who := f.spec.Audience.Check("audience")
 	for _, err := range []error{who, f.spec.Check(a.now(), f.sendAt)} {
 		if errors.As(err, &field) {
 			f.blame(f.fieldOf(field), asItIs, field.Problem)

@@ -42,7 +42,7 @@ func (a *admin) outlook(v *visit, s *campaign.Spec, sendAt time.Time) (o outlook
 	}
 	until := a.now().Add(lookFor)
 	for _, ch := range channels {
-		who := s.Audience
+		who := s.Asked()
 		who.Channels = []push.Channel{ch}
 		n, err := a.reachUntil(v, &who, until)
 		if err != nil {

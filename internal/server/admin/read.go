@@ -255,13 +255,13 @@ func (f *reading) readLocales() map[string]campaign.Variant {
 
 func (f *reading) audience() {
 	who := audience.Audience{
-		TagsAny: commaList(f.Values, "tags_any"), TagsAll: commaList(f.Values, "tags_all"), Where: f.text("where"),
+		TagsAny: commaList(f.Values, "tags_any"), TagsAll: commaList(f.Values, "tags_all"), Where: f.text("where"), Segment: f.text("segment"),
 		Recipients: namesIn(f.Values.Get("recipients")), Endpoints: namesIn(f.Values.Get("endpoints")),
 	}
 	for _, ch := range f.Values["channel"] {
 		who.Channels = append(who.Channels, push.Channel(ch))
 	}
-	f.spec.Audience = who
+	f.spec.Audience, f.spec.Segment = who, nil // saving looks the segment up
 }
 
 // namesIn reads a list of names separated by line breaks or commas.

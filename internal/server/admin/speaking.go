@@ -54,6 +54,7 @@ func speaking(l *words.Language) template.FuncMap {
 		"line":   func(f *form, name string, settings ...string) (line, error) { return lineIn(l, f, name, settings) },
 		"choice": func(f *form, name string, options ...string) (line, error) { return choiceIn(l, f, name, options) },
 		"steps":  stepChoice,
+		"opsOf":  func(r builderRow) []option { return opsOf(l, r) },
 		"deed":   func(name string, cursor int64) bulkButton { return newBulkButton(l, name, cursor) },
 		"more":   func(save, list, label string) moreLines { return moreLines{save, list, l.T(label)} },
 	}

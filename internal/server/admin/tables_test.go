@@ -56,6 +56,9 @@ func textsOfTables(all textSet) {
 			add("overview.go", c.label)
 		}
 	}
+	for _, word := range rowWords {
+		add("builder.go", word)
+	}
 	for _, d := range devices {
 		add("templateform.go", d.label)
 	}

@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/campaigns/endpoint"
+	"godwit.dev/godwit/internal/campaigns/segment"
 	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/sending/dispatch"
 	"godwit.dev/godwit/internal/sending/push"
@@ -39,6 +40,7 @@ type world struct {
 	access *access.Registry
 	store  *campaigndb.Store
 	shelf  *template.Service
+	crowds *segment.Service
 	key    string // of app shop, role admin
 }
 
@@ -70,7 +72,7 @@ func newWorldWith(t *testing.T, rules access.Config, change ...func(*admin.Confi
 	must(t, err)
 	t.Cleanup(registry.Close)
 	store := sqlitetest.Campaigns(t)
-	w := &world{T: t, access: registry, store: store, shelf: template.New(apps, time.Now)}
+	w := &world{T: t, access: registry, store: store, shelf: template.New(apps, time.Now), crowds: segment.New(&apps.Segments, time.Now)}
 	for _, name := range []string{"shop", "other"} {
 		must(t, registry.CreateApp(t.Context(), name, access.AppChange{}))
 	}
@@ -80,7 +82,8 @@ func newWorldWith(t *testing.T, rules access.Config, change ...func(*admin.Confi
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := campaign.New(campaign.Config{Store: store, Dispatch: out, Log: log})
+	service := campaign.New(campaign.Config{Store: store, Dispatch: out, Segments: w.crowds, Log: log})
+	w.crowds.AskBeforeDeletion(service.UsesSegment)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- service.Run(ctx) }()
@@ -89,7 +92,7 @@ func newWorldWith(t *testing.T, rules access.Config, change ...func(*admin.Confi
 	cfg := admin.Config{
 		SignInParts: admin.SignInParts{Access: registry, Logins: signin.NewLogins(apps, time.Now)},
 		CampaignParts: admin.CampaignParts{
-			Campaigns: service, Audience: endpoint.New(endpoint.Config{Store: store, Now: time.Now}), Templates: w.shelf,
+			Campaigns: service, Audience: endpoint.New(endpoint.Config{Store: store, Now: time.Now}), Templates: w.shelf, Segments: w.crowds,
 			Ready: func(ctx context.Context, app string, ch push.Channel) bool {
 				_, err := senders{}.Sender(ctx, app, ch)
 				return err == nil

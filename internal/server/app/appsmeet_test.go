@@ -224,6 +224,7 @@ func (m *meeting) furnish(x *tenant, receiver string) {
 		set("PUT", "/v1/sources/redisstream", `{"urls":["redis://MARK.example"],"enabled":false}`)
 		set("PUT", "/v1/sinks/clickhouse", `{"url":"https://MARK.example","enabled":false}`)
 		set("PUT", "/v1/templates/"+n, `{"content":{"title":"MARK"}}`)
+		set("PUT", "/v1/segments/"+n, `{"where":"mark = \"MARK\""}`)
 		set("PUT", "/v1/hooks/"+n, `{"url":"RECEIVER/MARK","enabled":false}`)
 	}
 	set("POST", "/v1/notifications", `{"to":"ann","title":"MARK","ttl":"1h"}`) // its id derives from the idempotency key
@@ -245,7 +246,7 @@ func (m *meeting) furnish(x *tenant, receiver string) {
 	name("visitor", v, "id")
 	name("manage", v, "manage_token")
 	for _, as := range []string{"campaign", "draft"} {
-		c := set("POST", "/v1/campaigns", `{"name":"MARK `+as+`","content":{"title":"MARK"},"audience":{"channels":["webhook"]}}`)
+		c := set("POST", "/v1/campaigns", `{"name":"MARK `+as+`","content":{"title":"MARK"},"audience":{"channels":["webhook"],"segment":"same"}}`)
 		if as == "campaign" && c["id"] == x.ids["campaign"] {
 			m.Fatal("the same campaign again")
 		}

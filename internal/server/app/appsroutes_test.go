@@ -140,6 +140,12 @@ var meetings = map[string]how{
 	"DELETE /v1/templates/{name}":       {params: named("same-2")},
 	"POST /v1/templates/{name}/preview": {params: named("same")},
 
+	"GET /v1/segments":              {shows: true},
+	"GET /v1/segments/{name}":       {params: named("same"), shows: true},
+	"PUT /v1/segments/{name}":       {params: named("same"), body: `{"where":"mark = \"of-red\""}`},
+	"DELETE /v1/segments/{name}":    {params: named("same-2")},
+	"GET /v1/segments/{name}/count": {params: named("same"), dumped: true},
+
 	"GET /v1/hooks":                {shows: true},
 	"GET /v1/hooks/{name}":         {params: named("same"), shows: true},
 	"PUT /v1/hooks/{name}":         {params: named("same"), body: `{"url":"https://a.example/of-red","enabled":false}`},

@@ -28,6 +28,7 @@ type campaignJSON struct {
 	State       string           `json:"state"`
 	Detail      string           `json:"detail"`
 	Title       string           `json:"title"`
+	Segment     *segmentJSON     `json:"segment"`
 	Channels    []string         `json:"channels"`
 	SendAt      time.Time        `json:"send_at"`
 	CreatedAt   time.Time        `json:"created_at"`
@@ -76,15 +77,15 @@ func (p *program) campaignCommand() *cobra.Command {
 }
 
 type campaignFlags struct {
-	file, name, title, body, url, icon, image, data              string
-	where, sendAt, rate, spread, quiet, quietZone, ttl, utm      string
-	priority, collapse, key                                      string
-	parseMode, photo, video, animation, audio, document, sticker string
-	chat                                                         string
-	album                                                        []string
-	template, category                                           string
-	channels, recipients, tagsAny, tagsAll, buttons, vars        []string
-	silent, noPreview, noTrack, start, detach                    bool
+	file, name, title, body, url, icon, image, data                  string
+	where, segment, sendAt, rate, spread, quiet, quietZone, ttl, utm string
+	priority, collapse, key                                          string
+	parseMode, photo, video, animation, audio, document, sticker     string
+	chat                                                             string
+	album                                                            []string
+	template, category                                               string
+	channels, recipients, tagsAny, tagsAll, buttons, vars            []string
+	silent, noPreview, noTrack, start, detach                        bool
 }
 
 func (p *program) campaignCreate() *cobra.Command {
@@ -111,6 +112,7 @@ a medium for Telegram also take @FILE: the file is uploaded first.`,
 	s.StringSliceVar(&f.tagsAny, "tag-any", nil, "only those with one of these tags")
 	s.StringSliceVar(&f.tagsAll, "tag", nil, "only those with all of these tags")
 	s.StringVar(&f.where, "where", "", `only those for whom this holds: city = "Oslo" and age >= 18`)
+	s.StringVar(&f.segment, "segment", "", "only those in this stored segment, as it is when the campaign begins")
 	s.StringVar(&f.sendAt, "send-at", "", "when to begin: a time, or a duration from now")
 	s.StringVar(&f.rate, "rate", "", "most messages: 25/s, 100/m, 1000/h")
 	s.StringVar(&f.spread, "spread", "", "spread evenly over this long")
@@ -159,6 +161,7 @@ func (f *campaignFlags) spec(stdin io.Reader) (map[string]any, error) {
 		{content, "icon", f.icon},
 		{content, "image", f.image},
 		{audience, "where", f.where},
+		{audience, "segment", f.segment},
 		{spec, "rate", f.rate},
 		{spec, "spread", f.spread},
 		{spec, "ttl", f.ttl},
@@ -438,6 +441,9 @@ func (p *program) showCampaign(v *campaignJSON) error {
 	}
 	if v.State == "scheduled" {
 		fmt.Fprintf(&b, "  begins %s\n", v.SendAt.Local().Format(time.DateTime))
+	}
+	if v.Segment != nil {
+		fmt.Fprintf(&b, "  to segment %s: %s\n", clean(v.Segment.Name), clean(v.Segment.Where))
 	}
 	if v.Total > 0 {
 		fmt.Fprintf(&b, "  %s\n  shown %d, clicked %d\n", countsText(v.Counts), v.Shown, v.Clicked)

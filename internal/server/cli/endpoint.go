@@ -177,6 +177,7 @@ func filterFlags(cmd *cobra.Command, f *godwit.EndpointFilter) {
 	s.StringVar(&f.Recipient, "recipient", "", "only of this recipient")
 	s.StringVar(&f.Tag, "tag", "", "only with this tag")
 	s.StringVar(&f.Status, "status", "", "only active or disabled ones")
+	s.StringVar(&f.Segment, "segment", "", "only in this stored segment")
 	s.StringVar(&f.Where, "where", "", `only where this holds, like 'city = "Oslo" and age >= 18'`)
 }
 
@@ -349,6 +350,7 @@ func (p *program) endpointCountCommand() *cobra.Command {
 	s.StringSliceVar(&a.Recipients, "recipient", nil, "recipients")
 	s.StringArrayVar(&a.TagsAny, "tag-any", nil, "with at least one of these tags (repeatable)")
 	s.StringArrayVar(&a.TagsAll, "tag-all", nil, "with all of these tags (repeatable)")
+	s.StringVar(&a.Segment, "segment", "", "in this stored segment")
 	s.StringVar(&a.Where, "where", "", "where this holds: a segment expression")
 	return cmd
 }

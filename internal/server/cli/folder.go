@@ -98,7 +98,7 @@ func (p *program) settingsAPI(ctx context.Context, c *config.Config, apps *store
 		return nil, err
 	}
 	api := operator.New(operator.Parts{
-		Management: operator.Management{Keys: f.registry, Apps: f.registry, OperatorFile: filepath.Join(c.Data, access.OperatorFile)}, Settings: f.registry, Gateway: f.registry, Channels: channels, Sinks: sinks, Sources: sources, Log: log,
+		Management: operator.Management{Keys: f.registry, Apps: f.registry, OperatorFile: filepath.Join(c.Data, access.OperatorFile)}, Settings: f.registry, Gateway: f.registry, Channels: channels, Feeds: operator.Feeds{Sinks: sinks, Sources: sources}, Log: log,
 	})
 	return httpapi.New(httpapi.Config{
 		Routes: api.SettingsRoutes(), Access: f.registry, Operators: holder{f.registry}, Log: log, Registry: prometheus.NewRegistry(), Watch: &watch.Server{Watch: watch.New()},

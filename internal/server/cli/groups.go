@@ -17,7 +17,7 @@ var commandGroups = []struct {
 	commands  []string
 }{
 	{"start", "Start:", []string{"serve", "login", "context", "examples", "version"}},
-	{"send", "Send:", []string{"publish", "recall", "campaign", "template", "topic", "object", "request", "channel", "category", "endpoint", "import"}},
+	{"send", "Send:", []string{"publish", "recall", "campaign", "template", "segment", "topic", "object", "request", "channel", "category", "endpoint", "import"}},
 	{"receive", "Receive:", []string{"listen", "serve-subject", "hook", "sink", "source"}},
 	{"look", "Look:", []string{"status", "why", "events", "recipient", "top", "audit"}},
 	{"people", "People and keys:", []string{"app", "key", "token", "operator", "preferences"}},

@@ -13,6 +13,7 @@ var revised = map[string]struct{ path, one, two string }{
 	"category": {"/v1/categories/promo", `{"critical":true}`, `{"critical":false,"escalate_limit":"3/h"}`},
 	"batch":    {"/v1/batches/north", `{"batch":"7s"}`, `{"batch":"8s"}`},
 	"service":  {"/v1/gateway/orders", `{"access":"public"}`, `{"access":"client"}`},
+	"segment":  {"/v1/segments/vip", `{"where":"vip = true"}`, `{"where":"vip = true and age >= 18","description":"Adults"}`},
 	"channel":  {"/v1/channels/webpush", `{"subject":"mailto:a@example.org"}`, `{"subject":"mailto:b@example.org"}`},
 	"hook":     {"/v1/hooks/billing", `{"url":"https://billing.example/a","enabled":false}`, `{"url":"https://billing.example/b","enabled":false}`},
 	"sink":     {"/v1/sinks/clickhouse", `{"url":"https://ch.example:8443","enabled":false}`, `{"url":"https://ch.example:8444","enabled":false}`},
@@ -79,7 +80,7 @@ func TestOfTwoWhoChangeASettingTheLaterIsTold(t *testing.T) {
 
 func TestOfManyChangesOfOneRevisionOneIsMade(t *testing.T) {
 	w := newWorld(t)
-	for _, kind := range []string{"category", "hook", "sink", "source", "channel"} {
+	for _, kind := range []string{"category", "hook", "sink", "source", "channel", "segment"} {
 		c := revised[kind]
 		tag := w.put(c.path, c.one).header.Get("ETag")
 		status := make([]int, 8)

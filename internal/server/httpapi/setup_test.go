@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/access/audit"
 	"godwit.dev/godwit/internal/access/limit"
 	"godwit.dev/godwit/internal/campaigns/endpoint"
+	"godwit.dev/godwit/internal/campaigns/segment"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/notify/recipient"
 	"godwit.dev/godwit/internal/notify/timeline"
@@ -73,6 +74,7 @@ type setup struct {
 		public.Campaigns
 	}
 	Templates         backend.Templates
+	Segments          *segment.Service
 	Hooks             operator.Hooks
 	Sinks             operator.Sinks
 	Sources           operator.Sources
@@ -97,14 +99,14 @@ func (s *setup) calls(seen *watch.Server) (*backend.API, []call.Route) {
 	b := backend.New(backend.Parts{
 		Publisher: s.Publisher, Mailbox: s.Mailbox, Timelines: timeline.New(timeline.Config{Mailbox: s.Mailbox, Recipients: people, Now: time.Now}),
 		Objects: s.Objects, Topics: s.Topics, Requests: s.Requests, Recipients: people, Events: s.Events, Endpoints: s.Endpoints,
-		Campaigns: s.Campaigns, Templates: s.Templates, Log: s.Log, PublishLimit: s.PublishLimit, Draining: s.Draining, Node: s.Node,
+		Campaigns: s.Campaigns, Templates: s.Templates, Segments: s.Segments, Log: s.Log, PublishLimit: s.PublishLimit, Draining: s.Draining, Node: s.Node,
 	})
 	p := public.New(public.Parts{
 		Access: s.Access, Apps: s.Apps, Mailbox: s.Mailbox, Endpoints: s.Endpoints, Campaigns: s.Campaigns, Channels: s.Channels,
 		Log: s.Log, Signups: s.Signups, Receipts: s.Receipts, AckLimit: s.AckLimit, Preferences: s.Preferences,
 	})
 	o := operator.New(operator.Parts{
-		Mailbox: s.Mailbox, Presence: s.Presence, Management: operator.Management{Keys: s.Keys, Apps: s.Server, OperatorFile: s.KeyFile}, Channels: s.Channels, Hooks: s.Hooks, Sources: s.Sources, Sinks: s.Sinks, Gateway: s.Services, Settings: s.Settings,
+		Mailbox: s.Mailbox, Presence: s.Presence, Management: operator.Management{Keys: s.Keys, Apps: s.Server, OperatorFile: s.KeyFile}, Channels: s.Channels, Feeds: operator.Feeds{Hooks: s.Hooks, Sources: s.Sources, Sinks: s.Sinks}, Segments: s.Segments, Gateway: s.Services, Settings: s.Settings,
 		Audit: s.Audit, Log: s.Log, Registry: s.Registry, Figures: s.Figures, Cluster: s.Cluster, Forget: s.Forget, Draining: s.Draining, Ready: s.Ready, Version: s.Version, Node: s.Node, Watch: seen,
 	})
 	return b, slices.Concat(b.Routes(), p.Routes(), o.Routes())

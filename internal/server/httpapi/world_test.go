@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/access/audit"
 	"godwit.dev/godwit/internal/campaigns/endpoint"
+	"godwit.dev/godwit/internal/campaigns/segment"
 	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/engine/reactor"
 	"godwit.dev/godwit/internal/notify/delivery"
@@ -68,7 +69,7 @@ func newWorld(t testing.TB, change ...func(*setup)) *world {
 	publisher, templates := delivery.New(w.mailbox, time.Now), template.New(store, time.Now)
 	publisher.FillWith(templates.Fill)
 	cfg := setup{
-		Publisher: publisher, Templates: templates, Mailbox: w.mailbox, Objects: w.objects, Presence: w.presence, Events: w.events,
+		Publisher: publisher, Templates: templates, Segments: segment.New(&store.Segments, time.Now), Mailbox: w.mailbox, Objects: w.objects, Presence: w.presence, Events: w.events,
 		Access: w.access, Keys: w.access, Server: w.access, Operator: w.access, KeyFile: filepath.Join(w.folder, access.OperatorFile), Apps: w.access, Services: w.access, Channels: w.channels, Hooks: w.openHooks(store, log), Sources: w.openSources(store, log), Sinks: w.openSinks(store, log), Endpoints: endpoint.New(endpoint.Config{Store: w.endpoints, Now: time.Now}), Log: log,
 		Preferences: w.endpoints, Settings: w.access, Audit: audit.New(store, time.Now, log),
 		Registry: metrics.New("test"), Draining: w.draining, Version: "test", Node: "node-1",

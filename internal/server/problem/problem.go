@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/campaigns/endpoint"
+	"godwit.dev/godwit/internal/campaigns/segment"
 	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/hook"
@@ -88,6 +89,10 @@ func From(err error) *Problem {
 	if errors.As(err, &changed) {
 		return RevisionMismatch.With(changed.Error())
 	}
+	var used *segment.UsedError
+	if errors.As(err, &used) {
+		return InUse.With(used.Error())
+	}
 	var b *request.BadAnswerError
 	if errors.As(err, &b) {
 		return BadAnswer.With(b.Error())
@@ -138,6 +143,7 @@ var known = []struct {
 	{sink.ErrNone, NotFound, "the app has no sink of this kind; PUT /v1/sinks/clickhouse makes one"},
 	{source.ErrUnknown, NotFound, "there is no such kind of source; there is redisstream"},
 	{source.ErrNone, NotFound, "the app has no source of this name; PUT /v1/sources/{name} makes one"},
+	{segment.ErrUnknown, NotFound, "the app has no segment of this name"},
 	{template.ErrUnknown, NotFound, "the app has no template of this name"},
 	{template.ErrRevision, RevisionMismatch, ""},
 	{campaign.ErrNotFound, NotFound, "the app has no campaign with this id"},

@@ -104,6 +104,10 @@ var (
 		slug: "idempotency-mismatch", title: "Idempotency key was used", status: http.StatusUnprocessableEntity, detail: "this Idempotency-Key was used with another body; use a new one",
 		page: "The Idempotency-Key was used within 24 hours with another body. Use a new key for a new request.",
 	}
+	InUse = Type{
+		slug: "in-use", title: "Still in use", status: http.StatusConflict,
+		page: "Something else needs what was to be deleted; \"detail\" names it. Nothing was done: change or delete that first.",
+	}
 	Internal = Type{
 		slug: "internal", title: "Internal error", status: http.StatusInternalServerError, detail: "the server could not answer; its log says why",
 		page: "Something failed that should not. The server's log says what; what was asked may have been done.",
@@ -258,7 +262,7 @@ func (t Type) variant(status int, title string) Type {
 func Types() []Type {
 	return []Type{
 		AddressTaken, AuthUnavailable, BadAnswer, BadInput, BadJSON, BadToken, BodyIncomplete, BodyTimeout, BusUnavailable, Busy, Canceled, ChannelDisabled, ChannelUnused,
-		ChannelUnable, ChannelUnconfigured, Closing, Exists, Forbidden, HeadersTooLarge, HTTPVersion, IDConflict, IdempotencyMismatch, Internal, MailboxFull,
+		ChannelUnable, ChannelUnconfigured, Closing, Exists, Forbidden, HeadersTooLarge, HTTPVersion, IDConflict, IdempotencyMismatch, InUse, Internal, MailboxFull,
 		MethodNotAllowed, NoAnswer, NobodyServes, NoSpace, NoSuchPath, NoSuchProfile, NoSuchSession, NotConnected, NotFound, NotReady, NotStored,
 		NotSupported, Origin, ProfileRunning, RateLimited, ConnectRate, Refused, RevisionMismatch, StoreAway, StoreDamaged, Subprotocol, Timeout, TooLarge, TooMany, TooManyOfOne,
 		Unauthenticated, Unavailable, UnknownApp, UnsupportedEncoding, UpgradeRequired, WorkerGone, WorkersBusy, WrongState,

@@ -114,7 +114,7 @@ func lockedApp(ctx context.Context, tx sqltx.Tx, name string) (access.App, error
 }
 
 // belong lists the tables whose rows belong to an app.
-var belong = []string{"channel", "hook", "source", "sink", "template", "template_version", "stay", "deed", "api_key"}
+var belong = []string{"channel", "hook", "source", "sink", "segment", "template", "template_version", "stay", "deed", "api_key"}
 
 // DeleteApp deletes an app with all its rows.
 func (s *Store) DeleteApp(ctx context.Context, name string, check func(*access.App) error) error {

@@ -1,5 +1,5 @@
-// Package appsql stores the settings of apps on either database: apps, API keys, hooks, sources, sinks, templates, the settings of
-// channels, logins to the web page, and the audit log. The SQL is the same on both; DB hides the differences.
+// Package appsql stores the settings of apps on either database: apps, API keys, hooks, sources, sinks, templates, segments, the settings
+// of channels, logins to the web page, and the audit log. The SQL is the same on both; DB hides the differences.
 package appsql
 
 import (
@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/access/audit"
 	"godwit.dev/godwit/internal/access/signin"
+	"godwit.dev/godwit/internal/campaigns/segment"
 	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/feeds/sink"
@@ -42,19 +43,21 @@ type Store struct {
 	Sources   Table[source.Source]
 	Sinks     Table[sink.Sink]
 	Channels  Table[channel.Record]
+	Segments  Table[segment.Segment]
 	templates Table[template.Template]
 }
 
 var (
 	_ access.Store      = (*Store)(nil)
 	_ template.Store    = (*Store)(nil)
+	_ segment.Store     = (*Table[segment.Segment])(nil)
 	_ signin.LoginStore = (*Store)(nil)
 	_ audit.Store       = (*Store)(nil)
 )
 
 // New makes the store of a database.
 func New(db DB) *Store {
-	return &Store{db: db, Hooks: hooks(db), Sources: sources(db), Sinks: sinks(db), Channels: channels(db), templates: templates(db)}
+	return &Store{db: db, Hooks: hooks(db), Sources: sources(db), Sinks: sinks(db), Channels: channels(db), Segments: segments(db), templates: templates(db)}
 }
 
 // Watch implements access.Store.

@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/campaigns/preference"
+	"godwit.dev/godwit/internal/campaigns/segment"
 	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/event"
@@ -231,5 +232,28 @@ func decodeTemplate(t *template.Template, written string) error {
 	if err := json.Unmarshal([]byte(written), &t.Content); err != nil {
 		return fmt.Errorf("app %s: template %s is damaged", t.App, t.Name)
 	}
+	return nil
+}
+
+// segmentSettings is the part of a segment that is stored as JSON.
+type segmentSettings struct {
+	Where       string `json:"where"`
+	Description string `json:"description,omitempty"`
+}
+
+func encodeSegment(s *segment.Segment) (string, error) {
+	b, err := json.Marshal(segmentSettings{s.Where, s.Description})
+	if err != nil {
+		return "", fmt.Errorf("encode segment %s: %w", s.Name, err)
+	}
+	return string(b), nil
+}
+
+func decodeSegment(s *segment.Segment, written string) error {
+	var set segmentSettings
+	if err := json.Unmarshal([]byte(written), &set); err != nil {
+		return fmt.Errorf("app %s: segment %s is damaged", s.App, s.Name)
+	}
+	s.Where, s.Description = set.Where, set.Description
 	return nil
 }

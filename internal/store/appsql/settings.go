@@ -3,6 +3,7 @@ package appsql
 import (
 	"time"
 
+	"godwit.dev/godwit/internal/campaigns/segment"
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/feeds/source"
@@ -55,6 +56,13 @@ func sources(db DB) Table[source.Source] {
 
 func sinks(db DB) Table[sink.Sink] {
 	return settings(db, "sink", "kind", func(s *sink.Sink) head { return head{&s.App, &s.Kind, &s.CreatedAt, &s.UpdatedAt} }, encodeSink, decodeSink)
+}
+
+// segments returns the table of segments. Its changes wake no watchers: nobody keeps a copy.
+func segments(db DB) Table[segment.Segment] {
+	t := settings(db, "segment", "name", func(s *segment.Segment) head { return head{&s.App, &s.Name, &s.CreatedAt, &s.UpdatedAt} }, encodeSegment, decodeSegment)
+	t.quiet = true
+	return t
 }
 
 const channelTable = "channel"

@@ -52,6 +52,24 @@ func (t *Table[T]) upsert() string {
 		t.table, strings.Join(t.columns, ", "), strings.Join(places, ", "), t.columns[1], strings.Join(news[2:], ", "))
 }
 
+// Find reads an app's row of a name; nil: there is none.
+func (t *Table[T]) Find(ctx context.Context, app, name string) (one *T, err error) {
+	err = t.db.Read(ctx, "read "+t.one+" "+name, func(ctx context.Context, tx sqltx.Tx) (err error) {
+		one, err = t.find(ctx, tx, app, name)
+		return err
+	})
+	return one, err
+}
+
+// Page reads up to limit rows of an app in the order of names, beginning after a name.
+func (t *Table[T]) Page(ctx context.Context, app, after string, limit int) (list []T, err error) {
+	err = t.db.Read(ctx, "read "+t.many, func(ctx context.Context, tx sqltx.Tx) (err error) {
+		list, err = sqltx.Collect(ctx, tx, t.read, t.selects()+t.named(">")+" ORDER BY "+t.columns[1]+" LIMIT $3", app, after, limit)
+		return err
+	})
+	return list, err
+}
+
 // find reads a row; nil: there is none.
 func (t *Table[T]) find(ctx context.Context, tx sqltx.Tx, app, name string) (*T, error) {
 	found, err := sqltx.Collect(ctx, tx, t.read, t.selects()+t.named("="), app, name)

@@ -64,11 +64,8 @@ func (s *Store) TemplateVersions(ctx context.Context, app, name string) (list []
 }
 
 // Template reads a template of an app.
-func (s *Store) Template(ctx context.Context, app, name string) (t *template.Template, err error) {
-	err = s.db.Read(ctx, "read template "+name, func(ctx context.Context, tx sqltx.Tx) (err error) {
-		t, err = s.templates.find(ctx, tx, app, name)
-		return err
-	})
+func (s *Store) Template(ctx context.Context, app, name string) (*template.Template, error) {
+	t, err := s.templates.Find(ctx, app, name)
 	if err == nil && t == nil {
 		err = template.ErrUnknown
 	}
@@ -76,13 +73,8 @@ func (s *Store) Template(ctx context.Context, app, name string) (t *template.Tem
 }
 
 // Templates reads a page of an app's templates.
-func (s *Store) Templates(ctx context.Context, app, after string, limit int) (list []template.Template, err error) {
-	t := &s.templates
-	err = s.db.Read(ctx, "read templates", func(ctx context.Context, tx sqltx.Tx) (err error) {
-		list, err = sqltx.Collect(ctx, tx, t.read, t.selects()+t.named(">")+" ORDER BY name LIMIT $3", app, after, limit)
-		return err
-	})
-	return list, err
+func (s *Store) Templates(ctx context.Context, app, after string, limit int) ([]template.Template, error) {
+	return s.templates.Page(ctx, app, after, limit)
 }
 
 // UpdateTemplate changes or makes a template of an app.

@@ -47,6 +47,9 @@ const Columns = `num, id, app, state, detail, spec, channels, send_at, created_a
 const Busy = `(state IN ('scheduled', 'running', 'recalling', 'correcting') OR state = 'cancelled' AND EXISTS (
 	SELECT 1 FROM campaign_count k WHERE k.campaign = num AND k.what = 0 AND k.n > 0))`
 
+// Unbegun is the condition for campaigns that have not begun and still may.
+const Unbegun = `started_at = 0 AND state IN ('draft', 'scheduled', 'paused')`
+
 // OfCampaign returns conditions for the rows that belong to a campaign, except its deliveries; the campaign's number must follow each
 // condition.
 func OfCampaign() []string {

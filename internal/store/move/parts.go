@@ -42,6 +42,10 @@ func newParts() []part {
 			columns: []string{"app", "kind", "settings", "created_at", "updated_at"},
 		},
 		&table{
+			what: "segments", source: apps, schema: "godwit_app", table: "segment", key: 2,
+			columns: []string{"app", "name", "settings", "created_at", "updated_at"},
+		},
+		&table{
 			what: "templates", source: apps, schema: "godwit_app", table: "template", key: 2,
 			columns: []string{"app", "name", "revision", "content", "created_at", "updated_at"},
 		},

@@ -35,7 +35,7 @@ func RunApps(t *testing.T, open OpenApps, two Two[*appsql.Store]) {
 			"EveryQueryHeedsTheApp":       appsApart,
 			"AnAppTakesAllOfItsAlong":     appTakesAll,
 		},
-		settingCases(), templateCases, loginCases, entryCases,
+		settingCases(), segmentCases, templateCases, loginCases, entryCases,
 	} {
 		for name, run := range group {
 			t.Run(name, func(t *testing.T) {

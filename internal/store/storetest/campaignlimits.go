@@ -108,3 +108,35 @@ func startedSince(e *campaignEnv) {
 		}
 	}
 }
+
+// unbegun: campaigns that have begun, that ended before, and those of other apps are not among them.
+func unbegun(e *campaignEnv) {
+	want := map[string]bool{}
+	for _, state := range campaign.States {
+		for _, started := range []time.Time{{}, e.clock.Now()} {
+			c := e.running()
+			_, err := e.s.Change(e.Context(), App, c.ID, func(c *campaign.Campaign) error {
+				c.State, c.StartedAt = state, started
+				c.Spec.Segment = &campaign.Segment{Name: "vip", Where: "vip = true", And: string(state)}
+				return nil
+			})
+			e.check(err)
+			if started.IsZero() && (state == campaign.Draft || state == campaign.Scheduled || state == campaign.Paused) {
+				want[c.ID] = true
+			}
+		}
+	}
+	other := e.runningOf("another-app")
+	_, err := e.s.Change(e.Context(), "another-app", other.ID, func(c *campaign.Campaign) error { c.State, c.StartedAt = campaign.Draft, time.Time{}; return nil })
+	e.check(err)
+	list, err := e.s.Unbegun(e.Context(), App)
+	e.check(err)
+	for _, c := range list {
+		if g := c.Spec.Segment; !want[c.ID] || g == nil || g.Name != "vip" || g.Where != "vip = true" || g.And != string(c.State) {
+			e.Errorf("listed is %s, %s, started %s, with %+v", c.ID, c.State, c.StartedAt, g)
+		}
+	}
+	if len(list) != len(want) {
+		e.Errorf("%d are listed, want %d", len(list), len(want))
+	}
+}

@@ -47,6 +47,7 @@ func RunCampaigns(t *testing.T, open OpenCampaigns) {
 		"ALimitCountsByPerson":                         countedByPerson,
 		"DeliveriesAreListedByPerson":                  reportedByPerson,
 		"OnlyStartedCampaignsCountForALimit":           startedSince,
+		"CampaignsThatHaveNotBegunAreListed":           unbegun,
 		"OwnersOfTwoAppsDoNotMeet":                     ownersNeverMeet,
 		"AppsWaitForAnOwnerAsLongAsThereIsSomething":   appsWait,
 	} {

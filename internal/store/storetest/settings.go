@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/campaigns/segment"
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/feeds/hook"
@@ -76,6 +77,16 @@ func settingCases() map[string]func(e *appEnv) {
 		},
 		change: func(s *sink.Sink) { s.Enabled = false; delete(s.Values, "user") },
 		place:  func(s *sink.Sink) (string, string) { return s.App, s.Kind },
+	}.cases())
+	maps.Copy(all, kind[segment.Segment]{
+		one: "ASegment", many: "Segments", of: func(s *appsql.Store) setting.Store[segment.Segment] { return &s.Segments },
+		empty: func(app, name string) segment.Segment { return segment.Segment{App: app, Name: name} },
+		full: segment.Segment{
+			App: "shop", Name: "vip", Where: `city = "Østby" and name contains "\"<é>"`, Description: "Who pays, and\nlives near", CreatedAt: madeAt, UpdatedAt: changedAt,
+		},
+		mark:   func(s *segment.Segment, with string) { s.Where, s.CreatedAt, s.UpdatedAt = with, madeAt, changedAt },
+		change: func(s *segment.Segment) { s.Where, s.Description = "vip = true", "" },
+		place:  func(s *segment.Segment) (string, string) { return s.App, s.Name },
 	}.cases())
 	maps.Copy(all, kind[channel.Record]{
 		one: "AChannel", many: "Channels", of: func(s *appsql.Store) setting.Store[channel.Record] { return &s.Channels },

@@ -62,6 +62,7 @@ var places = map[string]layer{
 	"internal/sending/judge":          capability,
 	"internal/campaigns/preference":   capability,
 	"internal/campaigns/template":     capability,
+	"internal/campaigns/segment":      capability,
 	"internal/notify/recipient":       capability,
 	"internal/notify/timeline":        capability,
 	"internal/campaigns/welcome":      capability,

@@ -114,10 +114,19 @@ class Endpoints:
         return self._portal.call(self._async.get(id))
 
     def list(
-        self, *, channel: str = "", recipient: str = "", tag: str = "", status: str = "", where: str = ""
+        self,
+        *,
+        channel: str = "",
+        recipient: str = "",
+        tag: str = "",
+        status: str = "",
+        where: str = "",
+        segment: str = "",
     ) -> Iterator[Endpoint]:
         """Go through the endpoints that all of this holds for."""
-        work = self._async.list(channel=channel, recipient=recipient, tag=tag, status=status, where=where)
+        work = self._async.list(
+            channel=channel, recipient=recipient, tag=tag, status=status, where=where, segment=segment
+        )
         return self._portal.iterate(work)
 
     def change(self, id: str, **changes: Any) -> Endpoint:  # noqa: A002

@@ -88,10 +88,24 @@ class AsyncEndpoints:
         return Endpoint.from_json(await self._api.json("GET", path("v1", "endpoints", id), doing=f"read endpoint {id}"))
 
     async def list(
-        self, *, channel: str = "", recipient: str = "", tag: str = "", status: str = "", where: str = ""
+        self,
+        *,
+        channel: str = "",
+        recipient: str = "",
+        tag: str = "",
+        status: str = "",
+        where: str = "",
+        segment: str = "",
     ) -> AsyncGenerator[Endpoint, None]:
         """Go through the endpoints that all of this holds for, in the order in which they were registered."""
-        query = {"channel": channel, "recipient": recipient, "tag": tag, "status": status, "where": where}
+        query = {
+            "channel": channel,
+            "recipient": recipient,
+            "tag": tag,
+            "status": status,
+            "where": where,
+            "segment": segment,
+        }
         cursor: str | None = None
         while True:
             page = await self._api.json(
@@ -116,7 +130,7 @@ class AsyncEndpoints:
         await self._api.call("DELETE", path("v1", "endpoints", id), doing=f"delete endpoint {id}")
 
     async def count(self, **audience: Any) -> int:
-        """Return how many active endpoints an audience has: channels, recipients, tags_any, tags_all, where."""
+        """Count an audience's active endpoints: channels, recipients, tags_any, tags_all, where, segment."""
         answer = await self._api.json("POST", path("v1", "audience", "count"), body=audience, doing="count audience")
         return int(answer["count"])
 

@@ -6,6 +6,7 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/campaigns/endpoint"
+	"godwit.dev/godwit/internal/campaigns/segment"
 	"godwit.dev/godwit/internal/campaigns/welcome"
 	"godwit.dev/godwit/internal/cluster/lease"
 	"godwit.dev/godwit/internal/notify/escalation"
@@ -25,6 +26,7 @@ type Sending struct {
 	Channels    *channel.Service
 	Endpoints   *endpoint.Service
 	Dispatch    *dispatch.Dispatcher
+	Segments    *segment.Service
 	Campaigns   *campaign.Service
 	Escalations *escalation.Service
 }
@@ -44,10 +46,11 @@ func Start(g *ground.Ground, c *core.Core, channels *channel.Service) (*Sending,
 	if f := g.Own("campaigns"); f != nil {
 		sends = lease.Share(f)
 	}
-	s := &Sending{Channels: channels, Dispatch: out}
+	s := &Sending{Channels: channels, Dispatch: out, Segments: segment.New(g.Stores.Segments, g.Stores.Clock)}
 	s.Campaigns = campaign.New(campaign.Config{
-		Store: g.Stores.Campaigns, Dispatch: out, Own: sends, Now: g.Stores.Clock, PublicURL: g.Settings.PublicURL, Categories: g.Access.Categories, Events: g.Stores.Events, Templates: c.Templates, Tokens: tokens, Log: g.Log,
+		Store: g.Stores.Campaigns, Dispatch: out, Own: sends, Now: g.Stores.Clock, PublicURL: g.Settings.PublicURL, Categories: g.Access.Categories, Events: g.Stores.Events, Templates: c.Templates, Segments: s.Segments, Tokens: tokens, Log: g.Log,
 	})
+	s.Segments.AskBeforeDeletion(s.Campaigns.UsesSegment)
 	g.Registry.MustRegister(s.Campaigns)
 	g.Steps.AddRun("campaigns", ground.StorePatience, s.Campaigns.Run)
 	greeter := welcome.New(welcome.Config{Channels: channels, Templates: c.Templates, Now: g.Stores.Clock, Log: g.Log})

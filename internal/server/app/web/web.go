@@ -207,14 +207,14 @@ func (w *Web) routes(known *recipient.Service, told *timeline.Service) (*backend
 	c, s, stores := w.Core, w.Sending, w.Stores
 	b := backend.New(backend.Parts{
 		Publisher: c.Publisher, Mailbox: c.Mailbox, Timelines: told, Objects: c.Objects, Topics: c.Topics, Requests: c.Requests, Recipients: known, Events: stores.Events, Endpoints: s.Endpoints,
-		Campaigns: s.Campaigns, Templates: c.Templates, Log: w.Log, PublishLimit: w.Conns.Publish.Take, Draining: w.Draining, Node: w.Node,
+		Campaigns: s.Campaigns, Templates: c.Templates, Segments: s.Segments, Log: w.Log, PublishLimit: w.Conns.Publish.Take, Draining: w.Draining, Node: w.Node,
 	})
 	p := public.New(public.Parts{
 		Access: w.Access, Apps: w.Access, Mailbox: c.Mailbox, Endpoints: s.Endpoints, Campaigns: s.Campaigns, Channels: s.Channels,
 		Log: w.Log, Signups: w.Conns.Signups, Receipts: s.Escalations, AckLimit: w.Conns.Acks, Preferences: stores.Preferences,
 	})
 	o := operator.New(operator.Parts{
-		Mailbox: c.Mailbox, Presence: w.sessions(), Management: operator.Management{Keys: w.Access, Apps: w.Access, OperatorFile: w.OperatorFile()}, Channels: s.Channels, Hooks: w.Hooks, Sources: w.Sources, Sinks: w.Sinks, Gateway: w.Access, Settings: w.Access, Audit: w.Audit, Log: w.Log,
+		Mailbox: c.Mailbox, Presence: w.sessions(), Management: operator.Management{Keys: w.Access, Apps: w.Access, OperatorFile: w.OperatorFile()}, Channels: s.Channels, Feeds: operator.Feeds{Hooks: w.Hooks, Sources: w.Sources, Sinks: w.Sinks}, Segments: s.Segments, Gateway: w.Access, Settings: w.Access, Audit: w.Audit, Log: w.Log,
 		Registry: w.Registry, Figures: w.Figures, Cluster: w.Cluster, Forget: w.Forget, Draining: w.Draining, Ready: w.Ready, Version: w.Version, Node: w.Node, Watch: w.Watched(),
 	})
 	return b, slices.Concat(b.Routes(), p.Routes(), o.Routes())
@@ -229,7 +229,7 @@ func (w *Web) pages(known *recipient.Service, told *timeline.Service) (http.Hand
 			Dev: w.Settings.Dev, TLS: w.TLS != nil, Origin: access.OwnOrigin(w.Settings.PublicURL),
 		},
 		CampaignParts: admin.CampaignParts{
-			Campaigns: s.Campaigns, Audience: s.Endpoints, Templates: c.Templates,
+			Campaigns: s.Campaigns, Audience: s.Endpoints, Templates: c.Templates, Segments: s.Segments,
 			Ready: func(ctx context.Context, app string, ch push.Channel) bool {
 				_, err := s.Channels.Sender(ctx, app, ch)
 				return err == nil

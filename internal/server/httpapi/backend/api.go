@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/campaigns/endpoint"
+	"godwit.dev/godwit/internal/campaigns/segment"
 	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/engine/fair"
 	"godwit.dev/godwit/internal/feeds/event"
@@ -88,6 +89,13 @@ type Templates interface {
 	Delete(ctx context.Context, app, name string, m template.Match) error
 }
 
+// Segments looks up an app's segments.
+type Segments interface {
+	Get(ctx context.Context, app, name string) (segment.Segment, error)
+	// Fill replaces the segment that an audience names by the segment's expression, which it returns.
+	Fill(ctx context.Context, app string, a *audience.Audience, field string) (where string, err error)
+}
+
 // Parts holds what the handlers need.
 type Parts struct {
 	Publisher  Publisher
@@ -101,6 +109,7 @@ type Parts struct {
 	Endpoints  *endpoint.Service
 	Campaigns  Campaigns
 	Templates  Templates
+	Segments   Segments
 	Log        *slog.Logger
 
 	// PublishLimit takes n publishes from a key's budget; wait > 0: it refuses them, and the caller may try again after wait. Nil: no

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/campaigns/segment"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/server/httpapi/call"
@@ -76,7 +77,27 @@ func (a *API) CountAudience(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	sel, err := picked.Select("")
+	return a.countAudience(c, &picked)
+}
+
+// CountSegment is GET /v1/segments/{name}/count.
+func (a *API) CountSegment(c *call.Call) error {
+	if _, err := c.Params(); err != nil {
+		return err
+	}
+	name := c.R.PathValue("name")
+	if err := segment.CheckName("name", name); err != nil {
+		return err
+	}
+	one, err := a.Segments.Get(c.Ctx, c.Key.App, name)
+	if err != nil {
+		return err
+	}
+	return a.countAudience(c, &audience.Audience{Where: one.Where})
+}
+
+func (a *API) countAudience(c *call.Call, picked *audience.Audience) error {
+	sel, err := a.selection(c, picked)
 	if err != nil {
 		return err
 	}
@@ -91,6 +112,14 @@ func (a *API) CountAudience(c *call.Call) error {
 		total += n
 	}
 	return c.Value(http.StatusOK, map[string]any{"count": total, "channels": channels})
+}
+
+// selection validates an audience and looks its segment up.
+func (a *API) selection(c *call.Call, picked *audience.Audience) (*audience.Selection, error) {
+	if _, err := a.Segments.Fill(c.Ctx, c.Key.App, picked, ""); err != nil {
+		return nil, err
+	}
+	return picked.Select("")
 }
 
 // audienceFields returns the fields of an audience.
@@ -109,5 +138,6 @@ func audienceFields(a *audience.Audience) call.Fields {
 		"tags_any":   call.Texts(&a.TagsAny, audience.MaxTags, nil),
 		"tags_all":   call.Texts(&a.TagsAll, audience.MaxTags, nil),
 		"where":      &a.Where,
+		"segment":    &a.Segment,
 	}
 }

@@ -30,6 +30,7 @@ type campaignJSON struct {
 	Variables   template.Variables   `json:"variables,omitempty"` // not in lists
 	Content     *campaign.Content    `json:"content,omitempty"`   // not in lists
 	Audience    *audience.Audience   `json:"audience,omitempty"`  // not in lists
+	Segment     *segmentOf           `json:"segment"`             // that the audience is within
 	Channels    []push.Channel       `json:"channels"`
 	SendAt      call.Moment          `json:"send_at"`
 	CreatedAt   call.Moment          `json:"created_at"`
@@ -64,6 +65,13 @@ type campaignJSON struct {
 type templateOf struct {
 	Name     string `json:"name"`
 	Revision int64  `json:"revision"`
+}
+
+// segmentOf names the segment of a campaign's audience. Where is its expression: the one with which the campaign began, or before that, when
+// it was made or changed.
+type segmentOf struct {
+	Name  string `json:"name"`
+	Where string `json:"where"`
 }
 
 // correctionJSON is the corrected content of a campaign's messages, and the progress of the correction.
@@ -124,6 +132,9 @@ func viewCampaign(v *campaign.View, whole bool) campaignJSON {
 	if s.Template != "" {
 		j.Template = &templateOf{s.Template, s.TemplateRevision}
 	}
+	if s.Segment != nil {
+		j.Segment = &segmentOf{s.Segment.Name, s.Segment.Where}
+	}
 	if s.Spread > 0 {
 		j.Spread = &s.Spread
 	}
@@ -131,7 +142,8 @@ func viewCampaign(v *campaign.View, whole bool) campaignJSON {
 		j.ByChannel[ch] = publicCounts(counts)
 	}
 	if whole {
-		j.Content, j.Audience, j.Variables = &s.Content, &s.Audience, s.Variables
+		asked := s.Asked()
+		j.Content, j.Audience, j.Variables = &s.Content, &asked, s.Variables
 	}
 	if v.Duplicate {
 		j.Duplicate = &v.Duplicate

@@ -14,11 +14,11 @@ import (
 
 // ListEndpoints is GET /v1/endpoints.
 func (a *API) ListEndpoints(c *call.Call) error {
-	q, limit, err := c.ListParams("channel", "recipient", "tag", "status", "where")
+	q, limit, err := c.ListParams("channel", "recipient", "tag", "status", "where", "segment")
 	if err != nil {
 		return err
 	}
-	status, sel, err := endpointFilter(q)
+	status, sel, err := a.endpointFilter(c, q)
 	if err != nil {
 		return err
 	}
@@ -42,28 +42,28 @@ func (a *API) ListEndpoints(c *call.Call) error {
 }
 
 // endpointFilter reads the filter of a list or an export of endpoints.
-func endpointFilter(q url.Values) (status audience.Status, sel *audience.Selection, err error) {
-	a := audience.Audience{Where: q.Get("where")}
+func (a *API) endpointFilter(c *call.Call, q url.Values) (status audience.Status, sel *audience.Selection, err error) {
+	picked := audience.Audience{Where: q.Get("where"), Segment: q.Get("segment")}
 	if ch := q.Get("channel"); ch != "" {
 		if !push.Channel(ch).Known() {
 			return "", nil, notification.BadField("channel", "%q is not a channel", notification.Clip(ch))
 		}
-		a.Channels = []push.Channel{push.Channel(ch)}
+		picked.Channels = []push.Channel{push.Channel(ch)}
 	}
 	if name := q.Get("recipient"); name != "" {
 		if err := notification.CheckName("recipient", name); err != nil {
 			return "", nil, err
 		}
-		a.Recipients = []string{name}
+		picked.Recipients = []string{name}
 	}
 	if tag := q.Get("tag"); tag != "" {
-		a.TagsAll = []string{tag}
+		picked.TagsAll = []string{tag}
 	}
 	switch status = audience.Status(q.Get("status")); status {
 	case "", audience.Active, audience.Disabled:
 	default:
 		return "", nil, notification.BadField("status", "%q is none of active, disabled", notification.Clip(string(status)))
 	}
-	sel, err = a.Select("")
+	sel, err = a.selection(c, &picked)
 	return status, sel, err
 }

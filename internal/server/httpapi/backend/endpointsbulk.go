@@ -115,11 +115,11 @@ func appendWarnings(out []byte, dropped []string) []byte {
 
 // ExportEndpoints is GET /v1/endpoints/export.
 func (a *API) ExportEndpoints(c *call.Call) error {
-	q, err := c.Params("channel", "recipient", "tag", "status", "where", "format", "addresses")
+	q, err := c.Params("channel", "recipient", "tag", "status", "where", "segment", "format", "addresses")
 	if err != nil {
 		return err
 	}
-	status, sel, err := endpointFilter(q)
+	status, sel, err := a.endpointFilter(c, q)
 	if err != nil {
 		return err
 	}

@@ -42,6 +42,7 @@ func (a *API) Routes() []call.Route {
 		{Pattern: "GET /v1/audience", Role: access.Read, Serve: a.AudienceTotals},
 		{Pattern: "GET /v1/audience/days", Role: access.Read, Serve: a.AudienceDays},
 		{Pattern: "POST /v1/audience/count", Role: access.Read, Serve: a.CountAudience},
+		{Pattern: "GET /v1/segments/{name}/count", Role: access.Read, Serve: a.CountSegment},
 
 		{Pattern: "POST /v1/requests/{subject}", Role: access.Publish, Serve: a.Ask, Stream: true},
 		{Pattern: "POST /v1/recipients/{id}/requests", Role: access.Publish, Serve: a.AskRecipient, Stream: true},

@@ -92,16 +92,22 @@ type Management struct {
 	OperatorFile string
 }
 
+// Feeds connect an app with outside services.
+type Feeds struct {
+	Hooks   Hooks
+	Sources Sources
+	Sinks   Sinks
+}
+
 // Parts holds what the handlers need.
 type Parts struct {
 	Management
 	Mailbox  Mailbox
 	Presence Presence
 	Channels Channels
-	Hooks    Hooks
-	Sources  Sources
+	Feeds
+	Segments Segments
 	Audit    AuditLog
-	Sinks    Sinks
 	Gateway  Gateway
 	Log      *slog.Logger
 

@@ -9,7 +9,7 @@ import (
 
 // Routes returns the calls of this package.
 func (a *API) Routes() []call.Route {
-	return slices.Concat(a.keyRoutes(), a.categories().routes(a), a.batches().routes(a), a.services().routes(a), a.channels().routes(a), a.hooks().routes(a), a.sinks().routes(a), a.sources().routes(a), a.sourceRoutes(), a.appRoutes(), []call.Route{
+	return slices.Concat(a.keyRoutes(), a.categories().routes(a), a.batches().routes(a), a.services().routes(a), a.channels().routes(a), a.hooks().routes(a), a.segments().routes(a), a.sinks().routes(a), a.sources().routes(a), a.sourceRoutes(), a.appRoutes(), []call.Route{
 		a.testRoute(),
 		{Pattern: "GET /v1/audit", Role: access.Admin, Operator: call.AppOrAll, Serve: a.ListAudit},
 

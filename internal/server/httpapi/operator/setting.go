@@ -1,6 +1,7 @@
 package operator
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 
@@ -22,11 +23,12 @@ func (r revised) tag() *string { return r.Revision }
 // settings implements the calls for one kind of an app's settings. Each setting has a name. An app has few of a kind, so a list is one
 // page.
 type settings[V interface{ tag() *string }] struct {
-	kind  string // in the audit log: hook
-	what  string // the kind's name in the log, and its key there; empty: kind
-	path  string // of the list: /v1/hooks
-	name  string // wildcard of the name in the path
-	most  int64  // bytes of a body
+	kind  string      // in the audit log: hook
+	what  string      // the kind's name in the log, and its key there; empty: kind
+	path  string      // of the list: /v1/hooks
+	name  string      // wildcard of the name in the path
+	most  int64       // bytes of a body
+	write access.Role // that changes need; 0: admin
 	check func(name string) error
 	list  func(c *call.Call) ([]V, error)
 	get   func(c *call.Call, name string) (V, error)
@@ -35,7 +37,7 @@ type settings[V interface{ tag() *string }] struct {
 }
 
 func (s settings[V]) routes(a *API) []call.Route {
-	one := s.path + "/{" + s.name + "}"
+	one, write := s.path+"/{"+s.name+"}", cmp.Or(s.write, access.Admin)
 	return []call.Route{
 		{Pattern: "GET " + s.path, Role: access.Read, Operator: call.AnyApp, Serve: func(c *call.Call) error {
 			if _, err := c.Params(); err != nil {
@@ -56,7 +58,7 @@ func (s settings[V]) routes(a *API) []call.Route {
 			}
 			return showRevised(c, http.StatusOK, v)
 		})},
-		{Pattern: "PUT " + one, Role: access.Admin, Operator: call.AnyApp, Action: s.kind + ".set", Serve: s.named(func(c *call.Call, name string) error {
+		{Pattern: "PUT " + one, Role: write, Operator: call.AnyApp, Action: s.kind + ".set", Serve: s.named(func(c *call.Call, name string) error {
 			must, err := match(c)
 			if err != nil {
 				return err
@@ -75,7 +77,7 @@ func (s settings[V]) routes(a *API) []call.Route {
 			}
 			return showRevised(c, http.StatusOK, v)
 		})},
-		{Pattern: "DELETE " + one, Role: access.Admin, Operator: call.AnyApp, Action: s.kind + ".delete", Serve: s.named(func(c *call.Call, name string) error {
+		{Pattern: "DELETE " + one, Role: write, Operator: call.AnyApp, Action: s.kind + ".delete", Serve: s.named(func(c *call.Call, name string) error {
 			must, err := match(c)
 			if err == nil {
 				err = s.drop(c, name, must)

@@ -153,6 +153,11 @@ func (s *Store) Busy(ctx context.Context, app string) ([]*campaign.Campaign, err
 	return s.list(ctx, "app = $1 AND "+campaignrow.Busy+" ORDER BY num", app)
 }
 
+// Unbegun implements campaign.Book.
+func (s *Store) Unbegun(ctx context.Context, app string) ([]*campaign.Campaign, error) {
+	return s.list(ctx, "app = $1 AND "+campaignrow.Unbegun+" ORDER BY num", app)
+}
+
 // Since implements campaign.Limits.
 func (s *Store) Since(ctx context.Context, app string, since time.Time) ([]*campaign.Campaign, error) {
 	return s.list(ctx, "app = $1 AND started_at > 0 AND (finished_at = 0 OR finished_at > $2) ORDER BY num", app, millis.Of(since))

@@ -1,7 +1,7 @@
 package appdb
 
 // migrations create the tables, in the order in which versions added them.
-var migrations = []string{appTables, channelTable, hookTable, sourceTable, templateTable, sinkTable, versionTable, stayTable, deedTable, deedIndexes, deletedTable, operatorTable, templateVersionTable}
+var migrations = []string{appTables, channelTable, hookTable, sourceTable, templateTable, sinkTable, versionTable, stayTable, deedTable, deedIndexes, deletedTable, operatorTable, templateVersionTable, segmentTable}
 
 const appTables = `
 CREATE TABLE app (
@@ -166,4 +166,15 @@ CREATE TABLE template_version (
 	PRIMARY KEY (app, name, revision)
 ) STRICT, WITHOUT ROWID;
 INSERT INTO template_version(app, name, revision, content, updated_at) SELECT app, name, revision, content, updated_at FROM template;
+`
+
+const segmentTable = `
+CREATE TABLE segment (
+	app        TEXT NOT NULL,
+	name       TEXT NOT NULL,
+	settings   TEXT NOT NULL,    -- JSON
+	created_at INTEGER NOT NULL, -- milliseconds
+	updated_at INTEGER NOT NULL,
+	PRIMARY KEY (app, name)
+) STRICT, WITHOUT ROWID;
 `

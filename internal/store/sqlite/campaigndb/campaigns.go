@@ -189,6 +189,18 @@ func (s *Store) Busy(ctx context.Context, app string) (list []*campaign.Campaign
 	return list, nil
 }
 
+// Unbegun implements campaign.Book.
+func (s *Store) Unbegun(ctx context.Context, app string) (list []*campaign.Campaign, err error) {
+	err = s.db.ReadFor(ctx, app, func(conn *sqlite.Conn) error {
+		list, err = campaignsWhere(conn, "app = ? AND "+campaignrow.Unbegun+" ORDER BY num", app)
+		return err
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list campaigns: %w", known(err))
+	}
+	return list, nil
+}
+
 // Since implements campaign.Limits.
 func (s *Store) Since(ctx context.Context, app string, since time.Time) (list []*campaign.Campaign, err error) {
 	err = s.db.ReadFor(ctx, app, func(conn *sqlite.Conn) error {
