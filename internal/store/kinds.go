@@ -114,8 +114,11 @@ var (
 			Find: "SELECT 'deliveries of the campaign', c.id, c.app, s.n - coalesce(d.n, 0) FROM campaign c" +
 				" JOIN (SELECT campaign, sum(n) AS n FROM campaign_count WHERE what < 20 GROUP BY campaign) s ON s.campaign = c.num" +
 				" LEFT JOIN (SELECT campaign, count(*) AS n FROM delivery GROUP BY campaign) d ON d.campaign = c.num WHERE s.n > coalesce(d.n, 0)",
-			Remove: "DELETE FROM campaign_count WHERE what < 20;" +
-				"INSERT INTO campaign_count(campaign, channel, what, n) SELECT campaign, channel, outcome, count(*) FROM delivery GROUP BY 1, 2, 3;",
+			Remove: "DELETE FROM campaign_count WHERE what % 100 < 20;" +
+				"INSERT INTO campaign_count(campaign, channel, what, n) SELECT campaign, channel, outcome, count(*) FROM delivery GROUP BY 1, 2, 3;" +
+				// The counters of variants: a group's number is in two bits of the flags, and what is being sent counts as pending.
+				"INSERT INTO campaign_count(campaign, channel, what, n) SELECT campaign, channel, 100 * (flags >> 9 & 3) + CASE outcome WHEN 1 THEN 0 ELSE outcome END, count(*)" +
+				" FROM delivery WHERE flags >> 9 & 3 <> 0 GROUP BY 1, 2, 3;",
 		},
 		// Tables for finding endpoints are built again from the endpoints' rows.
 		{Remove: "DELETE FROM endpoint_tag; DELETE FROM attribute_text; DELETE FROM attribute_number; DELETE FROM endpoint_count;" +

@@ -245,7 +245,7 @@ func fillCampaigns(t testing.TB, s *store.Stores, app string) {
 	noError(t, err)
 	epoch, err := s.Campaigns.Own(t.Context(), app)
 	noError(t, err)
-	_, _, err = s.Campaigns.Enumerate(t.Context(), epoch, c.Num, 20, func(*campaign.Target) time.Time { return time.Now() })
+	_, _, err = s.Campaigns.Enumerate(t.Context(), epoch, c.Num, 20, func(*campaign.Target) campaign.Place { return campaign.Place{Due: time.Now()} })
 	noError(t, err)
 	due, err := s.Campaigns.Due(t.Context(), c.Num, push.Webhook, time.Now(), 4)
 	noError(t, err)

@@ -38,9 +38,9 @@ func (r *run) Due(ctx context.Context, ch push.Channel, now time.Time, limit int
 	return r.admit(ctx, list, now)
 }
 
-// NextDue implements dispatch.Backlog. ended is true once every endpoint of the audience has its row.
+// NextDue implements dispatch.Backlog. ended is true once every endpoint of the audience has its row, and none waits for a decision.
 func (r *run) NextDue(ctx context.Context, ch push.Channel) (at time.Time, ended bool, err error) {
-	ended = r.enumerated.Load() // read before the query: rows added after the query are found in the next round
+	ended = r.enumerated.Load() && r.final.Load() // read before the query: rows added after the query are found in the next round
 	at, _, err = r.s.store.NextDue(ctx, r.c.Num, ch)
 	return at, ended, err
 }
@@ -80,7 +80,7 @@ func (r *run) Request(t *Target, now time.Time) push.Request {
 	person := Person{Recipient: t.Recipient, Locale: t.Locale, Attributes: t.Attributes}
 	q := push.Request{
 		ID: id, App: r.c.App, Endpoint: t.EndpointID.String(), Recipient: t.Recipient, Address: t.Address,
-		Content: r.c.Spec.Render(person, t.Channel), Urgency: r.c.Spec.Urgency(), Collapse: r.c.Spec.Collapse,
+		Content: r.spec(t).Render(person, t.Channel), Urgency: r.c.Spec.Urgency(), Collapse: r.c.Spec.Collapse,
 		ExpiresAt: r.expires(t, now),
 	}
 	pressAll(r.key, r.c, t.Row, &q.Content)
@@ -105,5 +105,9 @@ func (r *run) Finish(ctx context.Context, results []Result, now time.Time) error
 		}
 	}
 	r.t.meter.add(now, sent)
+	select {
+	case r.landed <- struct{}{}:
+	default:
+	}
 	return nil
 }

@@ -124,8 +124,31 @@ type Figures struct {
 	Dismissed int64
 	// NotRecalled counts deliveries that a recall could not withdraw.
 	NotRecalled int64
+	Groups      [Groups]GroupFigures // of a campaign with variants; that of Whole stays empty
 	// Corrected and NotCorrected count the deliveries that the last correction has processed, by success.
 	Corrected, NotCorrected int64
+}
+
+// GroupFigures are the counts of a part of the audience. Deliveries that are being sent count as pending.
+type GroupFigures struct {
+	Counts                    map[Outcome]int64
+	Shown, Clicked, Dismissed int64
+}
+
+// Total returns the number of the group's deliveries so far.
+func (g *GroupFigures) Total() (n int64) {
+	for _, c := range g.Counts {
+		n += c
+	}
+	return n
+}
+
+// Open returns the number of the group's deliveries without an outcome.
+func (g *GroupFigures) Open() int64 { return g.Counts[Pending] }
+
+// Arrived returns the number of messages that were accepted, or may have been.
+func (g *GroupFigures) Arrived() int64 {
+	return g.Counts[Accepted] + g.Counts[Unknown] + g.Counts[TakenBack]
 }
 
 // Total returns the number of deliveries so far.

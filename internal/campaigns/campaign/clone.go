@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Clone makes a draft with a campaign's settings. The draft has the message as it was sent, without a correction, and no times: those of
+// Clone makes a draft with a campaign's settings. The draft has the message as it was sent, without a correction, and tries its
+// variants anew. It has no times: those of
 // the original lie in the past, or would send both at once. An empty name becomes "Copy of" and the original's. idem and body are those of
 // Create.
 func (s *Service) Clone(ctx context.Context, app, id, name, idem string, body [32]byte) (*View, error) {
@@ -16,7 +17,7 @@ func (s *Service) Clone(ctx context.Context, app, id, name, idem string, body [3
 		return nil, err
 	}
 	spec := c.Spec
-	spec.Correction, spec.Expires = nil, time.Time{}
+	spec.Correction, spec.Local, spec.Expires, spec.TriedAt, spec.Decision = nil, nil, time.Time{}, time.Time{}, nil
 	if spec.Name = name; name == "" {
 		spec.Name = copyOf(&c.Spec)
 	}

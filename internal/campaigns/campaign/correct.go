@@ -114,7 +114,16 @@ func (s *Service) checkCorrection(ctx context.Context, c *Campaign, k *Correctio
 	if err := spec.Variables.Check("variables"); err != nil {
 		return err
 	}
-	if err := checkMediaStays(&spec.Content.Telegram, &c.Spec.Content.Telegram); err != nil {
+	if c.Spec.Tries() { // each variant's messages keep their own media
+		now := spec.Content.Telegram
+		if err := checkMediaStays(&now, &c.Spec.Variants[1].Content.Telegram); err != nil {
+			return err
+		}
+		now = spec.Content.Telegram
+		if err := checkMediaStays(&now, &c.Spec.Content.Telegram); err != nil {
+			return err
+		}
+	} else if err := checkMediaStays(&spec.Content.Telegram, &c.Spec.Content.Telegram); err != nil {
 		return err
 	}
 	k.Template, k.TemplateRevision, k.Variables, k.Content = spec.Template, spec.TemplateRevision, spec.Variables, spec.Content
@@ -198,7 +207,7 @@ func (corrector) unable(sender push.Sender, ch push.Channel) string {
 
 func (r corrector) make(ctx, hard context.Context, sender push.Sender, t *Target) (failed, err error) {
 	sent := r.s.sent(r.c, t)
-	sent.Request.Content = r.c.Spec.Render(Person{Recipient: t.Recipient, Locale: t.Locale, Attributes: t.Attributes}, t.Channel)
+	sent.Request.Content = r.c.Spec.Of(Group(t.Group)).Render(Person{Recipient: t.Recipient, Locale: t.Locale, Attributes: t.Attributes}, t.Channel)
 	pressAll(r.key, r.c, t.Row, &sent.Request.Content)
 	if r.c.Spec.Tracked() {
 		r.s.redirectAll(r.key, r.c.Num, t.Row, &sent.Request.Content)

@@ -59,7 +59,7 @@ func TestACorrectionReachesTheMessagesThatCanBeCorrected(t *testing.T) {
 	}
 	finished := e.get(id).FinishedAt
 	k := corrected("Dear {{name}} of {{place|here}}")
-	k.Content.Locales = map[string]campaign.Variant{"fr": {Title: "Salut {{name}}"}}
+	k.Content.Locales = map[string]template.Variant{"fr": {Title: "Salut {{name}}"}}
 	if v := e.correct(id, k); v.State != campaign.Correcting || v.Spec.Correction.Messages != 4 || v.Spec.Correction.Kept != 2 {
 		t.Errorf("asked for: %s, %+v", v.State, v.Spec.Correction)
 	}

@@ -75,13 +75,13 @@ type absent struct {
 	claims   atomic.Int64
 }
 
-func (s *absent) Enumerate(ctx context.Context, epoch, num int64, limit int, due func(*campaign.Target) time.Time) (int, bool, error) {
+func (s *absent) Enumerate(ctx context.Context, epoch, num int64, limit int, place func(*campaign.Target) campaign.Place) (int, bool, error) {
 	if s.adds.Add(1) == 2 {
 		<-s.claiming
 		s.failed <- ctx
 		return 0, false, errors.New("the database is away")
 	}
-	return s.Store.Enumerate(ctx, epoch, num, limit, due)
+	return s.Store.Enumerate(ctx, epoch, num, limit, place)
 }
 
 func (s *absent) Claim(ctx context.Context, epoch, num int64, targets []campaign.Target, now time.Time) ([]campaign.Target, error) {

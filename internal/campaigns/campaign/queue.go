@@ -49,8 +49,13 @@ type Queue interface {
 	// unsure, the others unknown. It returns their number.
 	Recover(ctx context.Context, app string, epoch int64, limit int, resend []push.Channel, now time.Time) (n int, err error)
 	// Enumerate adds deliveries for up to limit further endpoints of the audience, and advances the campaign's cursor, in one transaction.
-	// due returns when to send each. done: the audience has no more endpoints.
-	Enumerate(ctx context.Context, epoch, num int64, limit int, due func(*Target) time.Time) (n int, done bool, err error)
+	// place is called with the row, the ids, the channel and the time zone of each. done: the audience has no more endpoints.
+	Enumerate(ctx context.Context, epoch, num int64, limit int, place func(*Target) Place) (n int, done bool, err error)
+	// Untried reports whether a delivery that does not wait for a decision, and is not held, waits for its first attempt. Those that a limit
+	// of their category has put off do not count.
+	Untried(ctx context.Context, num int64) (bool, error)
+	// Release makes up to limit deliveries due that wait for a decision, each after its delay from the time at. It returns how many.
+	Release(ctx context.Context, num int64, at time.Time, limit int) (n int, err error)
 	// Due reads due pending deliveries of a channel, longest due first, with their endpoints.
 	Due(ctx context.Context, num int64, ch push.Channel, now time.Time, limit int) ([]Target, error)
 	// NextDue returns when the next pending delivery becomes due; ok is false if none is pending except held ones.
@@ -64,6 +69,14 @@ type Queue interface {
 	Finish(ctx context.Context, epoch, num int64, results []Result, now time.Time) error
 	// Sweep moves up to limit deliveries from one outcome to another and returns how many it moved.
 	Sweep(ctx context.Context, num int64, s Sweep, limit int, now time.Time) (n int, err error)
+}
+
+// Place is where a new delivery stands in the queue.
+type Place struct {
+	Group Group
+	Due   time.Time
+	Waits bool          // for the decision between variants, in the place of Due
+	After time.Duration // of that decision
 }
 
 // RecallQueue is the part of a store that recalls and corrections use.
@@ -157,6 +170,9 @@ type Delivery struct {
 	Unsure    bool
 	Due       time.Time // when a waiting pending delivery is due; zero: at once
 	Held      bool
+	Waits     bool      // for the decision between variants
+	Group     Group     // of a campaign with variants
+	Variant   string    // that it got or will get: A or B; empty: there are none, or it is not decided
 	At        time.Time // time of the last change; zero: none yet
 	External  string
 	Shown     bool

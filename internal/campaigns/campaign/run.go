@@ -21,11 +21,15 @@ type run struct {
 	c     *Campaign
 	t     *task
 	quiet *quietTimes
+	local *localTimes     // nil: all recipients are due at the same time
 	key   sealed.Key      // of tracking tokens
 	named map[string]bool // recipients that the audience lists by name; nil: it lists none
 	job   *dispatch.Job
 
 	enumerated atomic.Bool
+	final      atomic.Bool // no delivery waits for a decision any more
+	decision   atomic.Pointer[Decision]
+	landed     chan struct{} // has an element if results were stored since the last look
 }
 
 // send processes a campaign until every delivery has its outcome or ctx ends.
@@ -35,9 +39,15 @@ func (s *Service) send(ctx context.Context, c *Campaign, t *task) error {
 		return err
 	}
 	t.own.limits.forget() // this campaign counts from now on
-	r := &run{s: s, c: c, t: t, named: namedBy(c)}
+	r := &run{s: s, c: c, t: t, named: namedBy(c), landed: make(chan struct{}, 1)}
+	r.final.Store(!c.Spec.Decides())
 	if c.Spec.Quiet != nil {
 		if r.quiet, err = c.Spec.Quiet.parse(); err != nil {
+			return err
+		}
+	}
+	if c.Spec.Local != nil {
+		if r.local, err = c.Spec.Local.parse(); err != nil {
 			return err
 		}
 	}
@@ -75,6 +85,7 @@ func (s *Service) send(ctx context.Context, c *Campaign, t *task) error {
 func (r *run) work(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return r.enumerate(ctx) })
+	g.Go(func() error { return r.decide(ctx) })
 	g.Go(func() error { return r.job.Run(ctx, r.t.own.hard) })
 	if err := g.Wait(); err != nil {
 		return fmt.Errorf("send %s: %w", r.c.ID, err)
@@ -85,7 +96,7 @@ func (r *run) work(ctx context.Context) error {
 // enumerate adds a delivery for every endpoint of the audience.
 func (r *run) enumerate(ctx context.Context) error {
 	for !r.enumerated.Load() {
-		n, done, err := r.s.store.Enumerate(ctx, r.t.own.epoch, r.c.Num, slice, r.due)
+		n, done, err := r.s.store.Enumerate(ctx, r.t.own.epoch, r.c.Num, slice, r.place)
 		if err != nil {
 			if dispatch.IsStop(ctx, err) {
 				return nil
@@ -105,18 +116,31 @@ func (r *run) enumerate(ctx context.Context) error {
 	return nil
 }
 
-// due returns when to send to an endpoint: spread over the configured time by a constant hash, and outside its quiet hours.
-func (r *run) due(t *Target) time.Time {
-	at := r.c.StartedAt
+// place puts an endpoint into the queue: at the campaign's time, spread over the configured time by a constant hash, and outside its quiet
+// hours.
+func (r *run) place(t *Target) Place {
+	p := Place{Group: r.c.group(t)}
 	if spread := time.Duration(r.c.Spec.Spread); spread > 0 {
-		at = at.Add(time.Duration(fraction(r.c.Num, t.Row) * float64(spread)))
+		p.After = time.Duration(fraction(r.c.Num, t.Row) * float64(spread))
 	}
-	return r.quiet.next(at, t.Timezone)
+	if p.Waits = p.Group == Rest; p.Waits {
+		return p
+	}
+	at := r.c.StartedAt
+	if r.local != nil {
+		at = r.local.due(r.c.SendAt, t.Timezone)
+	}
+	p.Due = r.quiet.next(at.Add(p.After), t.Timezone)
+	return p
 }
 
 // fraction maps rows evenly to [0, 1).
 func fraction(num, row int64) float64 {
-	h := uint64(num)*0x9e3779b97f4a7c15 ^ uint64(row) //nolint:gosec // a hash
+	return evenly(uint64(num)*0x9e3779b97f4a7c15 ^ uint64(row)) //nolint:gosec // a hash
+}
+
+// evenly maps hashes evenly to [0, 1).
+func evenly(h uint64) float64 {
 	h ^= h >> 30
 	h *= 0xbf58476d1ce4e5b9
 	h ^= h >> 27

@@ -97,9 +97,17 @@ type Templates interface {
 	Use(ctx context.Context, app, name, field string) (*template.Template, error)
 }
 
-// compose copies the current content of a spec's template into the spec, unless that was done before, and the current expression of its
+// compose copies the current contents of a spec's templates into the spec, unless that was done before, and the current expression of its
 // segment.
 func (s *Service) compose(ctx context.Context, app string, spec *Spec) error {
+	if spec.Variants != nil {
+		return s.composeVariants(ctx, app, spec)
+	}
+	return s.composeOne(ctx, app, spec)
+}
+
+// composeOne does so with the campaign's own message.
+func (s *Service) composeOne(ctx context.Context, app string, spec *Spec) error {
 	if spec.Template != "" && spec.TemplateRevision == 0 {
 		if !reflect.ValueOf(spec.Content).IsZero() {
 			return notification.BadField("content", "is what the template says; leave it out, or the template")
@@ -152,6 +160,9 @@ func (s *Service) created(ctx context.Context, app string, spec Spec, sendAt tim
 	if err := s.compose(ctx, app, &spec); err != nil {
 		return nil, err
 	}
+	if sendAt, err = spec.beginsAt(sendAt, now); err != nil {
+		return nil, err
+	}
 	if err := spec.Check(now, sendAt); err != nil {
 		return nil, err
 	}
@@ -171,12 +182,15 @@ func (s *Service) Revise(ctx context.Context, app, id string, spec Spec, sendAt 
 	if err := s.compose(ctx, app, &spec); err != nil {
 		return nil, err
 	}
+	sendAt, err := spec.beginsAt(sendAt, now)
+	if err != nil {
+		return nil, err
+	}
 	if err := spec.Check(now, sendAt); err != nil {
 		return nil, err
 	}
 	var channels []push.Channel
 	if !sendAt.IsZero() {
-		var err error
 		if channels, err = s.channels(ctx, &Campaign{App: app, Spec: spec}); err != nil {
 			return nil, err
 		}
@@ -257,6 +271,11 @@ func (s *Service) view(ctx context.Context, c *Campaign) (*View, error) {
 	if end := c.StartedAt.Add(time.Duration(c.Spec.Spread)); c.Spec.Spread > 0 && v.ETA.Before(end) {
 		v.ETA = end
 	}
+	if c.Spec.Local != nil {
+		if l, err := c.Spec.Local.parse(); err == nil && v.ETA.Before(l.end()) && now.Before(l.end()) {
+			v.ETA = l.end().Add(time.Duration(c.Spec.Spread))
+		}
+	}
 	return v, nil
 }
 
@@ -293,6 +312,10 @@ func (s *Service) Start(ctx context.Context, app, id string, sendAt time.Time) (
 		return nil, err
 	}
 	now := s.cfg.Now().Truncate(time.Millisecond)
+	if was.Spec.Local != nil && !sendAt.IsZero() {
+		_, err := was.Spec.beginsAt(sendAt, now)
+		return nil, err
+	}
 	if err := was.Spec.Check(now, sendAt); err != nil {
 		return nil, err
 	}
@@ -473,7 +496,7 @@ func (s *Service) Report(ctx context.Context, app, id string, only *Outcome, lim
 	}
 	list, next, err = s.store.Deliveries(ctx, c.Num, only, limit, cursor)
 	for i := range list {
-		list[i].ID = DeliveryID(c.ID, list[i].Endpoint)
+		list[i].ID, list[i].Variant = DeliveryID(c.ID, list[i].Endpoint), c.Spec.Gets(list[i].Group)
 	}
 	return list, next, err
 }
@@ -486,7 +509,7 @@ func (s *Service) ReportTo(ctx context.Context, app, id, recipient string) (list
 	}
 	list, err = s.store.DeliveriesTo(ctx, app, c.Num, recipient)
 	for i := range list {
-		list[i].ID = DeliveryID(c.ID, list[i].Endpoint)
+		list[i].ID, list[i].Variant = DeliveryID(c.ID, list[i].Endpoint), c.Spec.Gets(list[i].Group)
 	}
 	return list, err
 }

@@ -34,9 +34,17 @@ type Spec struct {
 	TemplateRevision int64              `json:"template_revision,omitempty"`
 	Variables        template.Variables `json:"variables,omitempty"` // values for all recipients; they take precedence over attributes
 
-	Content  Content           `json:"content"`
+	Content Content `json:"content"`
+	// Variants are none, or two; see variant.go. Metric decides, DecideAfter both were sent at TriedAt, what the rest of the audience gets.
+	Variants    []Variant `json:"variants,omitempty"`
+	Metric      Metric    `json:"metric,omitempty"` // empty: Clicks
+	DecideAfter Duration  `json:"decide_after,omitempty"`
+	TriedAt     time.Time `json:"tried_at,omitzero"`
+	Decision    *Decision `json:"decision,omitempty"` // nil: not yet
+
 	Audience audience.Audience `json:"audience"`
-	Segment  *Segment          `json:"segment,omitempty"` // whose expression Audience.Where has; nil: it is within none
+	Segment  *Segment          `json:"segment,omitempty"`    // whose expression Audience.Where has; nil: it is within none
+	Local    *LocalTime        `json:"local_time,omitempty"` // in the place of one time for all
 	Rate     Rate              `json:"rate,omitempty"`
 	Spread   Duration          `json:"spread,omitempty"`
 	Quiet    *QuietHours       `json:"quiet_hours,omitempty"`
@@ -52,9 +60,6 @@ type Spec struct {
 
 // Content is a campaign's message: texts with variables, and variants of them in other languages.
 type Content = template.Content
-
-// Variant is the part of a content that is different in one language.
-type Variant = template.Variant
 
 // Person is the reader for whom content is rendered.
 type Person = template.Person
@@ -116,6 +121,12 @@ func (s *Spec) Check(now, sendAt time.Time) error {
 		return err
 	}
 	if err := s.Variables.Check("variables"); err != nil {
+		return err
+	}
+	if err := s.checkVariants(); err != nil {
+		return err
+	}
+	if err := s.checkLocal(now); err != nil {
 		return err
 	}
 	if err := s.Audience.Check("audience"); err != nil {

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
 )
@@ -30,9 +31,9 @@ func TestBadSpecsNameTheirField(t *testing.T) {
 		"content.title":                   func(s *Spec) { s.Content.Title = "" },
 		"content.body":                    func(s *Spec) { s.Content.Body = "Hi {{name" },
 		"content.url":                     func(s *Spec) { s.Content.URL = "javascript:alert(1)" },
-		"content.locales":                 func(s *Spec) { s.Content.Locales = map[string]Variant{"not a tag": {}} },
-		"content.locales.fr.title":        func(s *Spec) { s.Content.Locales = map[string]Variant{"fr": {Title: "{{a b}}"}} },
-		"content.locales.fr.url":          func(s *Spec) { s.Content.Locales = map[string]Variant{"fr": {URL: "https://{{host}}/"}} },
+		"content.locales":                 func(s *Spec) { s.Content.Locales = map[string]template.Variant{"not a tag": {}} },
+		"content.locales.fr.title":        func(s *Spec) { s.Content.Locales = map[string]template.Variant{"fr": {Title: "{{a b}}"}} },
+		"content.locales.fr.url":          func(s *Spec) { s.Content.Locales = map[string]template.Variant{"fr": {URL: "https://{{host}}/"}} },
 		"content.apns.badge":              func(s *Spec) { n := -1; s.Content.APNs.Badge = &n },
 		"content.apns.interruption_level": func(s *Spec) { s.Content.APNs.InterruptionLevel = "loud" },
 		"content.telegram.parse_mode":     func(s *Spec) { s.Content.Telegram.ParseMode = "markdown" },

@@ -20,11 +20,12 @@ const testPatience = 10 * time.Second
 type Tested struct {
 	Endpoint string
 	Channel  push.Channel
+	Variant  string // of a campaign with variants
 	Outcome  Outcome
 	Detail   string
 }
 
-// Test sends the campaign's message to these endpoints at once, in any state, without counting it. The messages' ids differ from the
+// Test sends the campaign's message, or both variants of it, to these endpoints at once, in any state, without counting it. The messages' ids differ from the
 // campaign's own, because the campaign may reach the same endpoints later.
 func (s *Service) Test(ctx context.Context, app, id string, endpoints []audience.ID) ([]Tested, error) {
 	c, err := s.store.Get(ctx, app, id)
@@ -51,13 +52,17 @@ func (s *Service) Test(ctx context.Context, app, id string, endpoints []audience
 			results = append(results, Tested{Endpoint: id.String(), Outcome: Suppressed, Detail: "there is no such endpoint"})
 			continue
 		}
-		results = append(results, s.testOne(ctx, c, e))
+		for _, g := range []Group{Whole, GroupA, GroupB} {
+			if (g == Whole) != c.Spec.Tries() {
+				results = append(results, s.testOne(ctx, c, g, e))
+			}
+		}
 	}
 	return results, nil
 }
 
-func (s *Service) testOne(ctx context.Context, c *Campaign, e *audience.Endpoint) Tested {
-	res := Tested{Endpoint: e.ID.String(), Channel: e.Channel, Outcome: Refused}
+func (s *Service) testOne(ctx context.Context, c *Campaign, g Group, e *audience.Endpoint) Tested {
+	res := Tested{Endpoint: e.ID.String(), Channel: e.Channel, Variant: g.Name(), Outcome: Refused}
 	sender, err := s.dispatch.Sender(ctx, c.App, e.Channel)
 	if err != nil {
 		res.Detail = err.Error()
@@ -67,7 +72,7 @@ func (s *Service) testOne(ctx context.Context, c *Campaign, e *audience.Endpoint
 	p := Person{Recipient: e.Recipient, Locale: e.Locale, Attributes: e.Attributes}
 	_, err = sender.Send(ctx, push.Request{
 		ID: DeliveryID(c.ID+"/test/"+newID(now), e.ID.String()), App: c.App, Endpoint: e.ID.String(), Recipient: e.Recipient, Address: e.Address,
-		Content: c.Spec.Render(p, e.Channel), Urgency: c.Spec.Urgency(), ExpiresAt: now.Add(time.Hour),
+		Content: c.Spec.Of(g).Render(p, e.Channel), Urgency: c.Spec.Urgency(), ExpiresAt: now.Add(time.Hour),
 	})
 	if err != nil {
 		res.Detail = err.Error()
@@ -80,6 +85,7 @@ func (s *Service) testOne(ctx context.Context, c *Campaign, e *audience.Endpoint
 // Preview is a campaign's message for one person, and the size of its audience.
 type Preview struct {
 	Content  push.Content
+	Second   *push.Content // of the second variant; nil: there is none
 	Audience map[push.Channel]int64
 }
 
@@ -112,5 +118,10 @@ func (s *Service) Preview(ctx context.Context, app, id string, p Person, ch push
 	if err != nil {
 		return nil, err
 	}
-	return &Preview{Content: c.Spec.Render(p, ch), Audience: n}, nil
+	made := &Preview{Content: c.Spec.Render(p, ch), Audience: n}
+	if c.Spec.Tries() {
+		second := c.Spec.Of(GroupB).Render(p, ch)
+		made.Second = &second
+	}
+	return made, nil
 }

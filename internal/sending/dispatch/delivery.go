@@ -70,6 +70,7 @@ type Delivery struct {
 	At         time.Time // of the last change
 	External   string    // the provider's id for the message
 	Outcome    Outcome
+	Group      uint8 // the backlog's own mark
 
 	Left       bool // the endpoint was deleted
 	Disabled   string

@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"godwit.dev/godwit/internal/campaigns/campaign"
-	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/server/admin/words"
 )
 
@@ -125,24 +124,13 @@ type reactions struct{ Shown, Clicked bool }
 // reactionsOf finds the countable reactions: devices report what they show, and links that lead through this server count clicks.
 // Telegram tells of no message that is shown.
 func reactionsOf(c *campaign.View) (r reactions) {
-	if !c.Spec.Tracked() {
-		return r
-	}
 	chs := c.Campaign.Channels
 	if len(chs) == 0 {
 		chs = c.Spec.Audience.Channels
 	}
-	content := &c.Spec.Content
-	for _, ch := range chs {
-		switch ch {
-		case push.WebPush, push.FCM, push.APNs:
-			r.Shown, r.Clicked = true, true
-		case push.Telegram:
-			r.Clicked = r.Clicked || content.URL != "" || len(content.Telegram.Buttons) > 0
-		}
-	}
+	r.Shown, r.Clicked = c.Spec.Counts(chs, campaign.Shows), c.Spec.Counts(chs, campaign.Clicks)
 	if len(chs) == 0 { // not decided yet
-		r.Shown, r.Clicked = true, true
+		r.Shown, r.Clicked = c.Spec.Tracked(), c.Spec.Tracked()
 	}
 	r.Shown, r.Clicked = r.Shown || c.Shown > 0, r.Clicked || c.Clicked > 0
 	return r

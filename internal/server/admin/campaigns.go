@@ -30,6 +30,7 @@ type Campaigns interface {
 	Recall(ctx context.Context, app, id string) (*campaign.View, error)
 	Correct(ctx context.Context, app, id string, k campaign.Correction) (*campaign.View, error)
 	RetryUnknown(ctx context.Context, app, id string) (int64, error)
+	Decide(ctx context.Context, app, id, variant string) (*campaign.View, error)
 	Clone(ctx context.Context, app, id, name, idem string, body [sha256.Size]byte) (*campaign.View, error)
 	Channels(ctx context.Context, app string, spec *campaign.Spec) ([]push.Channel, error)
 	Paces(ctx context.Context, app string, chs []push.Channel) map[push.Channel]float64
@@ -218,6 +219,7 @@ type progress struct {
 	Clicked     int64
 	NotRecalled int64
 	Correction  *corrected
+	Compared    *comparison // nil: it has no variants
 	Rate, ETA   string
 	Key         string // makes a second click on "Clone" find the first one's copy
 }
@@ -292,7 +294,7 @@ func sentence(s string) string {
 func (a *admin) progress(v *visit, c *campaign.View) progress {
 	p := progress{
 		ID: c.ID, State: c.State, Editable: c.State == campaign.Draft || c.State == campaign.Scheduled, Correctable: correctable(c), Detail: c.Detail, Moving: moving(c), Actions: actions(v.lang, c), Bar: newBar(v.lang, c), Total: c.Total(),
-		Key: rand.Text(), Enumerated: c.Enumerated || c.State == campaign.Draft, Funnel: funnel(v.lang, c), Shown: c.Shown, Clicked: c.Clicked, NotRecalled: c.NotRecalled,
+		Key: rand.Text(), Compared: compared(v.lang, c), Enumerated: c.Enumerated || c.State == campaign.Draft, Funnel: funnel(v.lang, c), Shown: c.Shown, Clicked: c.Clicked, NotRecalled: c.NotRecalled,
 	}
 	if c.State == campaign.Draft {
 		if o, err := a.outlook(v, &c.Spec, c.SendAt); err == nil { // else the question is asked without figures
@@ -407,6 +409,8 @@ func (a *admin) actOnCampaign(v *visit) error {
 		c, err = a.Campaigns.Cancel(ctx, app, id)
 	case "recall":
 		c, err = a.Campaigns.Recall(ctx, app, id)
+	case "decide-a", "decide-b":
+		c, err = a.Campaigns.Decide(ctx, app, id, strings.ToUpper(strings.TrimPrefix(name, "decide-")))
 	case "retry-unknown":
 		if _, err = a.Campaigns.RetryUnknown(ctx, app, id); err == nil {
 			c, err = a.Campaigns.Get(ctx, app, id)
@@ -439,6 +443,8 @@ func facts(l *words.Language, c *campaign.View) []fact {
 		{Name: l.T("Recipients"), Value: clip(strings.Join(s.Audience.Recipients, ", "), 200)},
 		{Name: l.T("Endpoints"), Value: clip(strings.Join(s.Audience.Endpoints, ", "), 200)},
 		{Name: l.T("At most"), Value: s.Rate.String()},
+		{Name: l.T("Variants"), Value: variantWords(l, s)},
+		{Name: l.T("Sent at"), Value: localWords(l, s)},
 		{Name: l.T("Created"), At: c.CreatedAt},
 		{Name: l.T("Not before"), At: c.SendAt},
 		{Name: l.T("Started"), At: c.StartedAt},

@@ -28,6 +28,7 @@ type compose struct {
 	Tags     []string
 	Template *line // nil: the app has no templates, and the campaign uses none
 	Segment  *line // the same
+	Second   *line // the choice of a template for the second variant, as Template
 	Preview  preview
 	Ask      *confirmation // nil: nothing is asked
 }
@@ -150,6 +151,9 @@ func (a *admin) form(v *visit, status int, c *compose) error {
 	if c.Segment, err = a.segmentChoice(ctx, app, c.Form); err != nil {
 		return err
 	}
+	if c.Second, err = a.secondChoice(c.Form, c.Template); err != nil {
+		return err
+	}
 	for _, ch := range push.Channels() {
 		c.Channels = append(c.Channels, channelChoice{
 			Name: ch, Active: active[ch], Ready: a.Ready(ctx, app, ch), Chosen: slices.Contains(c.Form.Values["channel"], string(ch)),
@@ -202,6 +206,9 @@ func (a *admin) save(v *visit, was *campaign.View) error {
 		return a.useTemplate(v, f, was)
 	}
 	start := then == "start" || then == "ask"
+	if !start && f.spec.Local != nil {
+		f.blame("local_at", "a campaign with a time is sent at that time. Save and start it, or leave the time empty for a draft")
+	}
 	if !start && !f.sendAt.IsZero() {
 		f.blame("send_at", "a campaign with a time is sent at that time. Save and start it, or leave the time empty for a draft")
 	}

@@ -28,6 +28,9 @@ const formTime = "2006-01-02T15:04"
 // zone.
 func newValues(s *campaign.Spec, sendAt time.Time) url.Values {
 	v, who := messageValues(s), s.Asked()
+	if s.Local != nil {
+		sendAt = time.Time{} // it follows from the local time
+	}
 	for name, value := range map[string]string{
 		"name": s.Name, "utm": s.UTM, "tags_any": strings.Join(who.TagsAny, ", "), "tags_all": strings.Join(who.TagsAll, ", "),
 		"recipients": strings.Join(who.Recipients, "\n"), "endpoints": strings.Join(who.Endpoints, "\n"), "where": who.Where, "segment": who.Segment, "rate": s.Rate.String(), "spread": duration(s.Spread),
@@ -35,6 +38,7 @@ func newValues(s *campaign.Spec, sendAt time.Time) url.Values {
 	} {
 		v.Set(name, value)
 	}
+	variantValues(v, s)
 	tick(v, "track", s.Tracked())
 	for _, ch := range s.Audience.Channels {
 		v.Add("channel", string(ch))
@@ -144,6 +148,8 @@ var labels = map[string]string{
 	"button-text": "Label", "button-url": "Opens", "button-callback": "Or reports as", "button-ack": "Acknowledges the notification", "button-beside": "Beside the one before",
 	"action-title": "Label", "action-url": "Opens", "action-icon": "Icon", "action-action": "Name for your page's script",
 	"locale-tag": "Language", "locale-title": "Title", "locale-body": "Text", "locale-icon": "Icon", "locale-image": "Picture", "locale-url": "Link",
+	"b_template": "Template of variant B", "b_title": "Title of B", "b_body": "Text of B", "b_url": "Link of B", "b_image": "Picture of B", "share_a": "A goes to, in percent", "share_b": "B goes to, in percent",
+	"metric": "The better one has", "decide_after": "Decided after", "local_at": "Or at this time where each recipient is", "local_fallback": "Zone of whom none is known", "local_passed": "Where it has passed",
 	"locale-data": "Data (JSON)", "to": "To", "ack": "Done when", "step": "Steps", "step-channel": "Channel", "step-after": "After",
 }
 

@@ -120,7 +120,7 @@ func everything() campaign.Spec {
 				FCM: push.FCMContent{Sound: "default"}, APNs: push.APNsContent{Badge: &badge},
 			},
 			Language: "en",
-			Locales: map[string]campaign.Variant{
+			Locales: map[string]template.Variant{
 				"fr": {
 					Title: "Cher", Body: "Un\nDeux", Data: json.RawMessage(`{"b":1}`),
 					Telegram: &template.VariantTelegram{Buttons: [][]push.TelegramLink{{{Text: "D", URL: "https://example.org/d"}, {Text: "E", URL: "tg://e"}}, {{Text: "F", URL: "https://example.org/f"}}}},

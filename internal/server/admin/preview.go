@@ -16,6 +16,7 @@ import (
 type bubble struct {
 	Channel push.Channel
 	Locale  string
+	Variant string // of a campaign with variants
 	Title   string
 	Body    string
 	Icon    string
@@ -26,13 +27,20 @@ type bubble struct {
 	Buttons [][]push.TelegramLink // in rows
 }
 
-// bubbles renders a message for a recipient without known attributes, and for each of its languages.
-func bubbles(l *words.Language, s *campaign.Spec, ch push.Channel) []bubble {
-	locales := append([]string{""}, slices.Sorted(maps.Keys(s.Says(ch).Locales))...)
-	all := make([]bubble, len(locales))
-	for i, tag := range locales {
-		c := s.Render(campaign.Person{Locale: tag}, ch)
-		all[i] = bubbleOf(l, ch, tag, &c)
+// bubbles renders a message, or both variants of it, for a recipient without known attributes, and for each of its languages.
+func bubbles(l *words.Language, s *campaign.Spec, ch push.Channel) (all []bubble) {
+	groups := []campaign.Group{campaign.Whole}
+	if s.Tries() {
+		groups = []campaign.Group{campaign.GroupA, campaign.GroupB}
+	}
+	for _, g := range groups {
+		says := s.Of(g)
+		for _, tag := range append([]string{""}, slices.Sorted(maps.Keys(says.Says(ch).Locales))...) {
+			c := says.Render(campaign.Person{Locale: tag}, ch)
+			b := bubbleOf(l, ch, tag, &c)
+			b.Variant = g.Name()
+			all = append(all, b)
+		}
 	}
 	return all
 }

@@ -48,6 +48,8 @@ func (f *reading) refused(err error) (status int, ok bool) {
 var formNames = map[string]string{
 	"content": "body", "quiet_hours.from": "quiet_from", "quiet_hours.to": "quiet_to", "quiet_hours.timezone": "quiet_timezone",
 	"quiet_hours.fallback": "quiet_fallback", "audience.channels": "channel",
+	"variants": "b_title", "variants[0].share": "share_a", "variants[1].share": "share_b", "variants[1].template": "b_template", "local_time.at": "local_at",
+	"local_time.fallback": "local_fallback", "local_time.passed": "local_passed",
 	"content.telegram.photo": "media_url", "content.telegram.video": "media_url", "content.telegram.animation": "media_url", "content.telegram.document": "media_url",
 	"content.telegram.audio": "media_url", "content.telegram.sticker": "media_url",
 }
@@ -55,6 +57,9 @@ var formNames = map[string]string{
 // fieldOf returns the form's field for an error of the API; empty: there is none.
 func (f *reading) fieldOf(e *notification.FieldError) string {
 	name := e.Field
+	if rest, ok := strings.CutPrefix(name, "variants["); ok {
+		return f.variantField(name, rest)
+	}
 	if rest, ok := strings.CutPrefix(name, "content."); ok {
 		if at := f.buttonAt("", rest); at != "" {
 			return at
@@ -83,6 +88,21 @@ func (f *reading) fieldOf(e *notification.FieldError) string {
 		return ""
 	}
 	return name
+}
+
+// variantField returns the form's field for an error about a variant.
+func (f *reading) variantField(name, rest string) string {
+	if own, ok := formNames[name]; ok {
+		return own
+	}
+	_, rest, _ = strings.Cut(rest, "].content.")
+	switch {
+	case f.text("b_template") != "":
+		return "b_template"
+	case labels["b_"+rest] != "":
+		return "b_" + rest
+	}
+	return "b_title"
 }
 
 // buttonAt returns the form's line of a button by its name in the API: telegram.buttons[0][1].url, telegram.buttons[0], which is a row, or

@@ -54,13 +54,23 @@ func (a *admin) outlook(v *visit, s *campaign.Spec, sendAt time.Time) (o outlook
 	}
 	o.Rate, o.Spread, o.Begin = s.Rate, time.Duration(s.Spread), sendAt
 	o.estimate(a.Campaigns.Paces(ctx, app, channels))
-	if took := max(o.Took, o.Spread); took > 0 && o.Looked == 0 {
-		o.End = a.now().Add(took)
-		if sendAt.After(a.now()) {
-			o.End = sendAt.Add(took)
-		}
-	}
+	o.end(a.now(), s)
 	return o, nil
+}
+
+// end estimates when the last message is sent.
+func (o *outlook) end(now time.Time, s *campaign.Spec) {
+	took := max(o.Took, o.Spread)
+	if from, to, ok := s.LocalSpan(now); ok {
+		o.Begin, o.End = from, to.Add(o.Spread)
+		return
+	}
+	if took == 0 || o.Looked > 0 || s.Decides() { // the rest's end depends on the decision
+		return
+	}
+	if o.End = now.Add(took); o.Begin.After(now) {
+		o.End = o.Begin.Add(took)
+	}
 }
 
 // estimate finds how long the messages take: channels send beside each other, each at its provider's pace, and all together at most at the
@@ -142,6 +152,8 @@ type confirmation struct {
 	Question string
 	Changed  bool // the form was changed after it was asked
 	Quiet    string
+	Variants string
+	Local    string
 	Asked    string // what the question was about: see asked
 }
 
@@ -179,6 +191,7 @@ func (a *admin) ask(v *visit, f *reading, was *campaign.View) error {
 	}
 	c := newCompose(f, was)
 	c.Ask = &confirmation{outlook: o, Question: o.question(v.lang), Changed: f.text("then") == "start", Asked: f.asked()}
+	c.Ask.Variants, c.Ask.Local = variantWords(v.lang, &f.spec), localWords(v.lang, &f.spec)
 	if q := f.spec.Quiet; q != nil {
 		c.Ask.Quiet = v.t("%[1]s to %[2]s, %[3]s", q.From, q.To, zoneName(v.lang, q))
 	}

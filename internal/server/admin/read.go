@@ -51,12 +51,15 @@ func (a *admin) readForm(v *visit, was *campaign.View) (*reading, error) {
 		return nil, err
 	}
 	f.Kept = kept(f.speaks(), &f.spec)
+	before := f.spec
 	f.message()
-	if !f.correct {
-		f.audience()
-		f.pace(was)
+	if f.correct {
+		return f, nil
 	}
-	return f, nil
+	f.audience()
+	f.pace(was)
+	f.readLocal()
+	return f, a.readVariants(v, f, &before)
 }
 
 func newReading(l *words.Language, values url.Values) *reading {
@@ -223,8 +226,8 @@ func (f *reading) readActions(list string) (actions []push.Action) {
 	return actions
 }
 
-func (f *reading) readLocales() map[string]campaign.Variant {
-	all := make(map[string]campaign.Variant)
+func (f *reading) readLocales() map[string]template.Variant {
+	all := make(map[string]template.Variant)
 	for n := range f.filled("locale") {
 		at := func(name string) string { return lineField("locale", n, name) }
 		tag := f.text(at("tag"))
@@ -236,7 +239,7 @@ func (f *reading) readLocales() map[string]campaign.Variant {
 			f.blame(at("tag"), "%.40s is there twice", tag)
 			continue
 		}
-		l := campaign.Variant{
+		l := template.Variant{
 			Title: f.text(at("title")), Body: f.text(at("body")), Icon: f.text(at("icon")), Image: f.text(at("image")), URL: f.text(at("url")), Data: f.json(at("data")),
 		}
 		if rows := f.readButtons(at("button")); rows != nil {

@@ -124,6 +124,7 @@ var meetings = map[string]how{
 	"POST /v1/campaigns/{id}/cancel":        {params: id("$draft")},
 	"POST /v1/campaigns/{id}/recall":        {params: id("$campaign")},
 	"POST /v1/campaigns/{id}/correct":       {params: id("$campaign"), body: `{"content":{"title":"of-red"}}`},
+	"POST /v1/campaigns/{id}/decide":        {params: id("$campaign"), body: `{"variant":"A"}`},
 	"POST /v1/campaigns/{id}/clone":         {params: id("$campaign"), body: `{"name":"of-red"}`},
 	"POST /v1/campaigns/{id}/retry-unknown": {params: id("$campaign")},
 	"POST /v1/campaigns/{id}/test":          {params: id("$draft"), body: `{"endpoints":["$endpoint"]}`},

@@ -41,6 +41,10 @@ type campaignJSON struct {
 	Clicked     int64            `json:"clicked"`
 	NotRecalled int64            `json:"not_recalled"`
 	Correction  correctionJSON   `json:"correction"`
+	Variants    []variantJSON    `json:"variants"`
+	Rest        *groupJSON       `json:"rest"`
+	DecidesAt   time.Time        `json:"decides_at"`
+	Decision    *decisionJSON    `json:"decision"`
 	Rate        string           `json:"rate"`
 	ETA         time.Time        `json:"eta"`
 
@@ -71,7 +75,7 @@ func (p *program) campaignCommand() *cobra.Command {
 		verb("resume", "Let a paused campaign go on", true),
 		verb("cancel", "End a campaign; what is pending is not sent", false),
 		verb("recall", "Take back what was sent, as far as the channels can", true),
-		p.campaignCorrect(), p.campaignClone(), p.campaignRetry(), p.campaignTest(), p.campaignPreview(), p.campaignWatch(), p.campaignDeliveries(), p.campaignDelete(),
+		p.campaignCorrect(), p.campaignClone(), p.campaignDecide(), p.campaignRetry(), p.campaignTest(), p.campaignPreview(), p.campaignWatch(), p.campaignDeliveries(), p.campaignDelete(),
 	)
 	return cmd
 }
@@ -86,6 +90,8 @@ type campaignFlags struct {
 	template, category                                               string
 	channels, recipients, tagsAny, tagsAll, buttons, vars            []string
 	silent, noPreview, noTrack, start, detach                        bool
+
+	second variantFlags
 }
 
 func (p *program) campaignCreate() *cobra.Command {
@@ -132,6 +138,7 @@ a medium for Telegram also take @FILE: the file is uploaded first.`,
 	s.StringVar(&f.chat, "chat", "", "Telegram: for files as @FILE: "+chatHelp)
 	s.BoolVar(&f.silent, "silent", false, "Telegram: without a sound")
 	s.BoolVar(&f.noTrack, "no-track", false, "do not count who saw and clicked it")
+	f.second.add(s)
 	s.StringVar(&f.key, "idempotency-key", "", "a second create with the same key finds the first one's campaign")
 	s.BoolVar(&f.start, "start", false, "start it")
 	s.BoolVar(&f.detach, "detach", false, "with --start: do not wait for its end")
@@ -187,6 +194,9 @@ func (f *campaignFlags) spec(stdin io.Reader) (map[string]any, error) {
 	}
 	if vars != nil {
 		spec["variables"] = vars
+	}
+	if err := f.second.into(spec, content); err != nil {
+		return nil, err
 	}
 	if spec["template"] != nil && len(content) == 0 {
 		delete(spec, "content")
@@ -448,6 +458,7 @@ func (p *program) showCampaign(v *campaignJSON) error {
 	if v.Total > 0 {
 		fmt.Fprintf(&b, "  %s\n  shown %d, clicked %d\n", countsText(v.Counts), v.Shown, v.Clicked)
 	}
+	v.showVariants(&b)
 	if text := v.Correction.text(v.ID); text != "" {
 		fmt.Fprintf(&b, "  %s\n", text)
 	}

@@ -87,6 +87,7 @@ var completions = map[string]completion{
 	"campaign cancel":      {"/v1/campaigns", "id"},
 	"campaign recall":      {"/v1/campaigns", "id"},
 	"campaign clone":       {"/v1/campaigns", "id"},
+	"campaign decide":      {"/v1/campaigns", "id"},
 	"campaign correct":     {"/v1/campaigns", "id"},
 	"campaign watch":       {"/v1/campaigns", "id"},
 	"campaign deliveries":  {"/v1/campaigns", "id"},

@@ -296,3 +296,67 @@ func TestACloneIsADraftOfItsOwn(t *testing.T) {
 	w.post("/v1/campaigns/"+v.ID+"/clone", `{"name":"`+strings.Repeat("x", 201)+`"}`).problem(http.StatusBadRequest, "bad-input", "name")
 	w.post("/v1/campaigns/none/clone", "").problem(http.StatusNotFound, "not-found", "")
 }
+
+func TestVariantsAreReportedAndDecided(t *testing.T) {
+	w, _, ids := campaigns(t, "https://a.example/1", "https://a.example/2", "https://a.example/3", "https://a.example/4")
+	const body = `{"content":{"title":"A"},"variants":[{"share":1},{"share":1,"content":{"title":"B"}}],"metric":"shown","decide_after":"1h","audience":{"channels":["webhook"]}}`
+	v := decode[campaignView](w.post("/v1/campaigns", body).want(http.StatusCreated))
+	at := "/v1/campaigns/" + v.ID
+	w.post(at+"/decide", `{"variant":"A"}`).problem(http.StatusConflict, "wrong-state", "")
+	pre := string(w.post(at+"/preview", "").want(http.StatusOK).body)
+	if !strings.Contains(pre, `"title":"A"`) || !strings.Contains(pre, `"second":{"title":"B"`) {
+		t.Errorf("preview: %s", pre)
+	}
+	if tried := string(w.post(at+"/test", `{"endpoints":["`+ids[0]+`"]}`).want(http.StatusOK).body); !strings.Contains(tried, `"variant":"B"`) {
+		t.Errorf("test: %s", tried)
+	}
+	w.post(at+"/start", "").want(http.StatusOK)
+	w.post(at+"/decide", `{"variant":"C"}`).problem(http.StatusBadRequest, "bad-input", "variant")
+	w.post(at+"/decide", `{"variant":"B"}`).want(http.StatusOK)
+	w.post(at+"/decide", `{"variant":"A"}`).problem(http.StatusConflict, "wrong-state", "")
+	w.ended(v.ID)
+	type figures struct {
+		Name, Title  string
+		Share, Total int
+		Content      map[string]any
+	}
+	got := decode[struct {
+		Variants    []figures
+		Rest        figures
+		Metric      string
+		DecideAfter string `json:"decide_after"`
+		Decision    struct{ Variant, Reason string }
+	}](w.get(at).want(http.StatusOK))
+	if len(got.Variants) != 2 || got.Variants[1].Name != "B" || got.Variants[1].Title != "B" || got.Variants[1].Share != 1 || got.Variants[0].Content["title"] != "A" ||
+		got.Variants[0].Total+got.Variants[1].Total+got.Rest.Total != 4 || got.Metric != "shown" || got.DecideAfter != "1h" || got.Decision.Variant != "B" {
+		t.Errorf("%+v", got)
+	}
+	lines := strings.Split(strings.TrimSpace(string(w.get(at+"/deliveries").want(http.StatusOK).body)), "\n")
+	for _, line := range lines {
+		if !strings.Contains(line, `"variant":"`) {
+			t.Errorf("a delivery without its variant: %s", line)
+		}
+	}
+	if list := string(w.get("/v1/campaigns").want(http.StatusOK).body); !strings.Contains(list, `"share":1`) || strings.Contains(list, `"content"`) {
+		t.Errorf("list: %s", list)
+	}
+	for field, bad := range map[string]string{
+		"variants":                  `{"content":{"title":"A"},"variants":[{"share":50}]}`,
+		"variants[1].content.title": `{"content":{"title":"A"},"variants":[{"share":50},{"share":50,"content":{"title":"{{"}}]}`,
+		"local_time.at":             `{"content":{"title":"A"},"local_time":{"at":"tomorrow"}}`,
+		"send_at":                   `{"content":{"title":"A"},"send_at":"2030-01-01T00:00:00Z","local_time":{"at":"2030-01-01T09:00"}}`,
+	} {
+		w.post("/v1/campaigns", bad).problem(http.StatusBadRequest, "bad-input", field)
+	}
+}
+
+func TestALocalTimeSchedulesTheCampaign(t *testing.T) {
+	w, _, _ := campaigns(t, "https://a.example/1")
+	wall := time.Now().UTC().Add(48 * time.Hour).Truncate(time.Minute)
+	v := decode[campaignView](w.post("/v1/campaigns", `{"content":{"title":"A"},"local_time":{"at":"`+wall.Format("2006-01-02T15:04")+`"}}`).want(http.StatusCreated))
+	body := string(w.get("/v1/campaigns/" + v.ID).want(http.StatusOK).body)
+	if v.State != "scheduled" || !strings.Contains(body, `"send_at":"`+wall.Add(-14*time.Hour).Format("2006-01-02T15:04:05.000Z")) || !strings.Contains(body, `"local_time":{"at":"`) {
+		t.Errorf("%s", body)
+	}
+	w.post("/v1/campaigns/"+v.ID+"/start", `{"send_at":"2030-01-01T00:00:00Z"}`).problem(http.StatusBadRequest, "bad-input", "send_at")
+}

@@ -63,3 +63,25 @@ func TestADeliveryIsHeldOrDue(t *testing.T) {
 		t.Errorf("%+v, want %+v", d, want)
 	}
 }
+
+func TestPlacesAreReadAsTheyWereWritten(t *testing.T) {
+	at := time.UnixMilli(5_000).UTC()
+	for _, p := range []campaign.Place{
+		{Due: at},
+		{Group: campaign.GroupA, Due: at},
+		{Group: campaign.GroupB},
+		{Group: campaign.Rest, Due: at},
+		{Group: campaign.Rest, Waits: true},
+		{Group: campaign.Rest, Waits: true, After: 7 * 24 * time.Hour},
+	} {
+		due, flags := Placed(p)
+		d := campaign.Delivery{}
+		Delivery(&d, flags|Unsure|NotCorrected, due)
+		if d.Group != p.Group || d.Waits != p.Waits || d.Held || !d.Due.Equal(p.Due) || GroupOf(flags) != p.Group {
+			t.Errorf("%+v is read as %+v", p, d)
+		}
+		if p.Waits && due-Waiting != p.After.Milliseconds() {
+			t.Errorf("%+v waits for %d", p, due-Waiting)
+		}
+	}
+}

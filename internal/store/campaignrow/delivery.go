@@ -17,6 +17,7 @@ const (
 	reaction    = 1 << 1 // << campaign.Reaction
 	NotRecalled = 1 << 4 // detail says why
 
+	groupBits    = 9      // from here two bits: campaign.Group
 	NotCorrected = 1 << 8 // detail is the reason, unless it is the reason why the send was not recalled
 )
 
@@ -69,8 +70,26 @@ func Send(s *escalation.Send, flags int32, target string) {
 // Reaction returns the flag of a receiver's reaction.
 func Reaction(r campaign.Reaction) int32 { return reaction << r }
 
-// Held is the due time of deliveries that wait for a person: later than any time.
-const Held = 1 << 60
+// Held is the due time of deliveries that wait for a person: later than any time. Those from Waiting on wait for a decision between
+// variants; what is above it is their delay from then on, in milliseconds.
+const (
+	Held    = 1 << 60
+	Waiting = Held + 1
+)
+
+// GroupOf reads a delivery's group from its flags.
+func GroupOf(flags int32) campaign.Group {
+	return campaign.Group(flags >> groupBits & 3) //nolint:gosec // two bits
+}
+
+// Placed returns the due time and the flags of a new delivery.
+func Placed(p campaign.Place) (due int64, flags int32) {
+	due, flags = millis.Of(p.Due), int32(p.Group)<<groupBits
+	if p.Waits {
+		due = Waiting + p.After.Milliseconds()
+	}
+	return due, flags
+}
 
 // Details that stores write themselves. None contains an apostrophe, so that they may occur in the text of a query.
 const (
@@ -81,10 +100,15 @@ const (
 
 // Delivery sets a delivery's fields from its row's flags and due time.
 func Delivery(d *campaign.Delivery, flags int32, due int64) {
-	d.Unsure = flags&Unsure != 0
+	d.Unsure, d.Group = flags&Unsure != 0, GroupOf(flags)
 	d.Shown, d.Clicked, d.Dismissed = flags&Reaction(campaign.Shown) != 0, flags&Reaction(campaign.Clicked) != 0, flags&Reaction(campaign.Dismissed) != 0
 	if d.Outcome == campaign.Pending {
-		if d.Held = due == Held; !d.Held {
+		switch {
+		case due == Held:
+			d.Held = true
+		case due >= Waiting:
+			d.Waits = true
+		default:
 			d.Due = millis.Time(due)
 		}
 	}

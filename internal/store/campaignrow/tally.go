@@ -15,6 +15,8 @@ const (
 	Unrecalled  = 30
 	Corrected   = 31 // of the last correction
 	Uncorrected = 32
+	// ofGroup is the distance between the counters of groups: those of a group are its number times this, and the number of the counter.
+	ofGroup     = 100
 	secondsADay = 86400
 )
 
@@ -50,6 +52,40 @@ func (t *Tally) Move(num int64, channel int16, from, to campaign.Outcome) {
 	t.Add(num, channel, int16(to), 1)
 }
 
+// MoveOf is Move for a delivery with these flags: it moves the delivery in its group's counters, too. There, one that is being sent is
+// pending.
+func (t *Tally) MoveOf(num int64, channel int16, flags int32, from, to campaign.Outcome) {
+	t.Move(num, channel, from, to)
+	if base := int16(GroupOf(flags)) * ofGroup; base > 0 {
+		t.Add(num, channel, base+openAsPending(from), -1)
+		t.Add(num, channel, base+openAsPending(to), 1)
+	}
+}
+
+func openAsPending(o campaign.Outcome) int16 {
+	if o == campaign.Sending {
+		return int16(campaign.Pending)
+	}
+	return int16(o)
+}
+
+// Put counts a new delivery with these flags.
+func (t *Tally) Put(num int64, channel int16, flags int32) {
+	t.count(num, channel, flags, int16(campaign.Pending))
+}
+
+// React counts a reaction to a delivery with these flags.
+func (t *Tally) React(num int64, channel int16, flags int32, r campaign.Reaction) {
+	t.count(num, channel, flags, Reactions+int16(r))
+}
+
+func (t *Tally) count(num int64, channel int16, flags int32, what int16) {
+	t.Add(num, channel, what, 1)
+	if base := int16(GroupOf(flags)) * ofGroup; base > 0 {
+		t.Add(num, channel, base+what, 1)
+	}
+}
+
 // Changes returns the changed counters in the order of their keys, so that transactions do not wait for each other's counters in a circle.
 func (t *Tally) Changes() []Change {
 	list := make([]Change, 0, len(t.counts))
@@ -82,6 +118,12 @@ func NewFigures() *campaign.Figures {
 
 // Figure adds a counter to a campaign's figures.
 func Figure(f *campaign.Figures, channel, what int16, n int64) {
+	if g := what / ofGroup; g > 0 {
+		if int(g) < len(f.Groups) {
+			figureOf(&f.Groups[g], what%ofGroup, n)
+		}
+		return
+	}
 	switch what {
 	case Reactions + int16(campaign.Shown):
 		f.Shown += n
@@ -102,6 +144,22 @@ func Figure(f *campaign.Figures, channel, what int16, n int64) {
 			f.Channels[ch] = make(map[campaign.Outcome]int64)
 		}
 		f.Channels[ch][o] += n
+	}
+}
+
+func figureOf(g *campaign.GroupFigures, what int16, n int64) {
+	switch what {
+	case Reactions + int16(campaign.Shown):
+		g.Shown += n
+	case Reactions + int16(campaign.Clicked):
+		g.Clicked += n
+	case Reactions + int16(campaign.Dismissed):
+		g.Dismissed += n
+	default:
+		if g.Counts == nil {
+			g.Counts = make(map[campaign.Outcome]int64)
+		}
+		g.Counts[campaign.Outcome(what)] += n //nolint:gosec // written by Tally
 	}
 }
 

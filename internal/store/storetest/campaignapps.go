@@ -3,7 +3,6 @@ package storetest
 import (
 	"errors"
 	"slices"
-	"time"
 
 	"godwit.dev/godwit/internal/campaigns/campaign"
 )
@@ -90,7 +89,7 @@ func ownersNeverMeet(e *campaignEnv) {
 	e.hooksOf(other, 3)
 	mine, theirs := e.running(), e.runningOf(other)
 	e.enumerate(mine)
-	if _, _, err := e.s.Enumerate(e.Context(), theirEpoch, theirs.Num, 10, func(*campaign.Target) time.Time { return e.clock.Now() }); err != nil {
+	if _, _, err := e.s.Enumerate(e.Context(), theirEpoch, theirs.Num, 10, func(*campaign.Target) campaign.Place { return campaign.Place{Due: e.clock.Now()} }); err != nil {
 		e.Fatal(err)
 	}
 	for app, c := range map[string]*campaign.Campaign{App: mine, other: theirs} {

@@ -50,6 +50,8 @@ func RunCampaigns(t *testing.T, open OpenCampaigns) {
 		"CampaignsThatHaveNotBegunAreListed":           unbegun,
 		"OwnersOfTwoAppsDoNotMeet":                     ownersNeverMeet,
 		"AppsWaitForAnOwnerAsLongAsThereIsSomething":   appsWait,
+		"GroupsAreCountedApart":                        groupsCounted,
+		"TheRestWaitsForItsRelease":                    restWaits,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -133,7 +135,7 @@ func idempotentInsert(e *campaignEnv) {
 func everyEndpointOnce(e *campaignEnv) {
 	numbers := e.hooks(7)
 	c := e.running()
-	if n, done, err := e.s.Enumerate(e.Context(), e.epoch, c.Num, 3, func(*campaign.Target) time.Time { return e.clock.Now() }); n != 3 || done || err != nil {
+	if n, done, err := e.s.Enumerate(e.Context(), e.epoch, c.Num, 3, func(*campaign.Target) campaign.Place { return campaign.Place{Due: e.clock.Now()} }); n != 3 || done || err != nil {
 		e.Errorf("the first step: %d, %t, %v", n, done, err)
 	}
 	numbers = append(numbers, e.hooks(2)...) // endpoints registered meanwhile are included
@@ -159,7 +161,7 @@ func onlyRunning(e *campaignEnv) {
 	}
 	other := e.running()
 	e.state(other, campaign.Cancelled)
-	if n, done, err := e.s.Enumerate(e.Context(), e.epoch, other.Num, 10, func(*campaign.Target) time.Time { return e.clock.Now() }); n != 0 || done || err != nil {
+	if n, done, err := e.s.Enumerate(e.Context(), e.epoch, other.Num, 10, func(*campaign.Target) campaign.Place { return campaign.Place{Due: e.clock.Now()} }); n != 0 || done || err != nil {
 		e.Errorf("a cancelled campaign was enumerated: %d, %t, %v", n, done, err)
 	}
 }
@@ -199,7 +201,7 @@ func formerOwner(e *campaignEnv) {
 	if !errors.Is(err, campaign.ErrStale) {
 		e.Errorf("a former owner writes an outcome: %v", err)
 	}
-	if _, _, err := e.s.Enumerate(e.Context(), e.epoch, c.Num, 1, func(*campaign.Target) time.Time { return e.clock.Now() }); !errors.Is(err, campaign.ErrStale) {
+	if _, _, err := e.s.Enumerate(e.Context(), e.epoch, c.Num, 1, func(*campaign.Target) campaign.Place { return campaign.Place{Due: e.clock.Now()} }); !errors.Is(err, campaign.ErrStale) {
 		e.Errorf("a former owner enumerates: %v", err)
 	}
 }

@@ -3,7 +3,6 @@ package storetest
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"godwit.dev/godwit/internal/campaigns/campaign"
 )
@@ -14,7 +13,7 @@ func listedByOutcome(e *campaignEnv) {
 	c := e.running()
 	for done := false; !done; {
 		var err error
-		_, done, err = e.s.Enumerate(e.Context(), e.epoch, c.Num, 500, func(*campaign.Target) time.Time { return e.clock.Now() })
+		_, done, err = e.s.Enumerate(e.Context(), e.epoch, c.Num, 500, func(*campaign.Target) campaign.Place { return campaign.Place{Due: e.clock.Now()} })
 		e.check(err)
 	}
 	due := e.claim(c, e.due(c))

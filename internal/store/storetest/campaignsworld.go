@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"testing"
-	"time"
 
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/campaign"
@@ -85,7 +84,7 @@ func (e *campaignEnv) state(c *campaign.Campaign, s campaign.State) {
 func (e *campaignEnv) enumerate(c *campaign.Campaign) (total int) {
 	e.Helper()
 	for {
-		n, done, err := e.s.Enumerate(e.Context(), e.epoch, c.Num, 3, func(*campaign.Target) time.Time { return e.clock.Now() })
+		n, done, err := e.s.Enumerate(e.Context(), e.epoch, c.Num, 3, func(*campaign.Target) campaign.Place { return campaign.Place{Due: e.clock.Now()} })
 		e.check(err)
 		if total += n; done {
 			return total

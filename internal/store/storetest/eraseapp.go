@@ -96,7 +96,7 @@ func appErasedWhileEnumerated(e *campaignEnv, other CampaignStore) {
 		made = append(made, c)
 		var erasing sync.WaitGroup
 		var once sync.Once
-		_, _, err := e.s.Enumerate(e.Context(), e.epoch, c.Num, 100, func(*campaign.Target) time.Time {
+		_, _, err := e.s.Enumerate(e.Context(), e.epoch, c.Num, 100, func(*campaign.Target) campaign.Place {
 			once.Do(func() {
 				erasing.Go(func() {
 					for done := false; !done; {
@@ -108,7 +108,7 @@ func appErasedWhileEnumerated(e *campaignEnv, other CampaignStore) {
 					}
 				})
 			})
-			return e.clock.Now()
+			return campaign.Place{Due: e.clock.Now()}
 		})
 		erasing.Wait()
 		if err != nil && !errors.Is(err, campaign.ErrNotFound) {

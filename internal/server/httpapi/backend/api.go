@@ -73,6 +73,7 @@ type Campaigns interface {
 	Recall(ctx context.Context, app, id string) (*campaign.View, error)
 	Correct(ctx context.Context, app, id string, k campaign.Correction) (*campaign.View, error)
 	RetryUnknown(ctx context.Context, app, id string) (n int64, err error)
+	Decide(ctx context.Context, app, id, variant string) (*campaign.View, error)
 	Clone(ctx context.Context, app, id, name, idem string, body [sha256.Size]byte) (*campaign.View, error)
 	Test(ctx context.Context, app, id string, endpoints []audience.ID) ([]campaign.Tested, error)
 	Preview(ctx context.Context, app, id string, p campaign.Person, ch push.Channel, endpoint *audience.ID) (*campaign.Preview, error)

@@ -33,6 +33,7 @@ type campaignJSON struct {
 	Segment     *segmentOf           `json:"segment"`             // that the audience is within
 	Channels    []push.Channel       `json:"channels"`
 	SendAt      call.Moment          `json:"send_at"`
+	LocalTime   *campaign.LocalTime  `json:"local_time,omitempty"`
 	CreatedAt   call.Moment          `json:"created_at"`
 	StartedAt   call.Moment          `json:"started_at"`
 	FinishedAt  call.Moment          `json:"finished_at"`
@@ -55,6 +56,12 @@ type campaignJSON struct {
 	Clicked     int64                             `json:"clicked"`
 	Dismissed   int64                             `json:"dismissed"`
 	NotRecalled int64                             `json:"not_recalled"`
+	Variants    []variantJSON                     `json:"variants,omitempty"`
+	Rest        *audienceJSON                     `json:"rest,omitempty"` // those who get the better variant
+	Metric      *campaign.Metric                  `json:"metric,omitempty"`
+	DecideAfter *campaign.Duration                `json:"decide_after,omitempty"`
+	DecidesAt   *call.Moment                      `json:"decides_at,omitempty"`
+	Decision    *decisionJSON                     `json:"decision,omitempty"`
 	Correction  *correctionJSON                   `json:"correction"` // the last one
 	Rate        string                            `json:"rate"`       // measured
 	ETA         call.Moment                       `json:"eta"`
@@ -121,7 +128,7 @@ func viewCampaign(v *campaign.View, whole bool) campaignJSON {
 	s := &v.Spec
 	j := campaignJSON{
 		ID: v.ID, Name: s.Name, State: v.State, Detail: call.OrNull(v.Detail), Title: s.Content.Title, Channels: append([]push.Channel{}, v.Campaign.Channels...),
-		SendAt: call.Moment(v.SendAt), CreatedAt: call.Moment(v.CreatedAt), StartedAt: call.Moment(v.StartedAt), FinishedAt: call.Moment(v.FinishedAt),
+		SendAt: call.Moment(v.SendAt), LocalTime: s.Local, CreatedAt: call.Moment(v.CreatedAt), StartedAt: call.Moment(v.StartedAt), FinishedAt: call.Moment(v.FinishedAt),
 		RateLimit: call.OrNull(s.Rate.String()), QuietHours: s.Quiet, TTL: campaign.Duration(s.Life()), ExpiresAt: call.Moment(s.Expires), Priority: s.Urgency(),
 		CollapseKey: call.OrNull(s.Collapse), UTM: call.OrNull(s.UTM), Track: s.Tracked(),
 		Enumerated: v.Enumerated, Total: v.Total(), Counts: publicCounts(v.Counts), Sending: v.Counts[campaign.Sending],
@@ -145,6 +152,7 @@ func viewCampaign(v *campaign.View, whole bool) campaignJSON {
 		asked := s.Asked()
 		j.Content, j.Audience, j.Variables = &s.Content, &asked, s.Variables
 	}
+	j.variants(v, whole)
 	if v.Duplicate {
 		j.Duplicate = &v.Duplicate
 	}
@@ -221,11 +229,13 @@ func (a *API) campaignBody(c *call.Call) (spec campaign.Spec, sendAt time.Time, 
 		return spec, sendAt, nil, err
 	}
 	var at jsonTime
+	var variants []variantBody
 	err = call.Fields{
-		"name": &spec.Name, "template": &spec.Template, "variables": &spec.Variables, "content": &spec.Content, "audience": &spec.Audience, "send_at": &at, "rate": &spec.Rate, "spread": &spec.Spread,
+		"variants": &variants, "metric": &spec.Metric, "decide_after": &spec.DecideAfter, "local_time": &spec.Local, "name": &spec.Name, "template": &spec.Template, "variables": &spec.Variables, "content": &spec.Content, "audience": &spec.Audience, "send_at": &at, "rate": &spec.Rate, "spread": &spec.Spread,
 		"quiet_hours": &spec.Quiet, "ttl": &spec.TTL, "expires_at": (*jsonTime)(&spec.Expires), "priority": &spec.Priority,
 		"collapse_key": &spec.Collapse, "utm": &spec.UTM, "track": &spec.Track,
 	}.DecodeOrNull(body)
+	spec.Variants = readVariants(variants)
 	return spec, time.Time(at), body, err
 }
 

@@ -109,6 +109,7 @@ func (a *API) RetryUnknown(c *call.Call) error {
 type testedJSON struct {
 	Endpoint string       `json:"endpoint"`
 	Channel  push.Channel `json:"channel,omitempty"`
+	Variant  string       `json:"variant,omitempty"`
 	Outcome  string       `json:"outcome"`
 	Detail   *string      `json:"detail"`
 }
@@ -132,7 +133,7 @@ func (a *API) TestCampaign(c *call.Call) error {
 	}
 	results := make([]testedJSON, len(tested))
 	for i, t := range tested {
-		results[i] = testedJSON{Endpoint: t.Endpoint, Channel: t.Channel, Outcome: t.Outcome.String(), Detail: call.OrNull(t.Detail)}
+		results[i] = testedJSON{Endpoint: t.Endpoint, Channel: t.Channel, Variant: t.Variant, Outcome: t.Outcome.String(), Detail: call.OrNull(t.Detail)}
 	}
 	return c.Value(http.StatusOK, map[string]any{"results": results})
 }
@@ -162,5 +163,9 @@ func (a *API) PreviewCampaign(c *call.Call) error {
 	for _, n := range pre.Audience {
 		total += n
 	}
-	return c.Value(http.StatusOK, map[string]any{"content": pre.Content, "audience": map[string]any{"total": total, "by_channel": pre.Audience}})
+	answer := map[string]any{"content": pre.Content, "audience": map[string]any{"total": total, "by_channel": pre.Audience}}
+	if pre.Second != nil {
+		answer["second"] = pre.Second
+	}
+	return c.Value(http.StatusOK, answer)
 }

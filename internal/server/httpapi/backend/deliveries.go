@@ -27,6 +27,7 @@ type deliveryJSON struct {
 	Endpoint   string       `json:"endpoint"`
 	Recipient  *string      `json:"recipient"`
 	Channel    push.Channel `json:"channel"`
+	Variant    *string      `json:"variant"` // that it says: A or B; null: there are none, or it is not decided yet
 	Outcome    string       `json:"outcome"`
 	Detail     *string      `json:"detail"`
 	Attempts   int          `json:"attempts"`
@@ -44,7 +45,7 @@ type deliveryJSON struct {
 
 func viewDelivery(d *campaign.Delivery) deliveryJSON {
 	v := deliveryJSON{
-		ID: d.ID, Endpoint: d.Endpoint, Recipient: call.OrNull(d.Recipient), Channel: d.Channel, Outcome: d.Outcome.String(), Detail: call.OrNull(d.Detail),
+		ID: d.ID, Endpoint: d.Endpoint, Recipient: call.OrNull(d.Recipient), Channel: d.Channel, Variant: call.OrNull(d.Variant), Outcome: d.Outcome.String(), Detail: call.OrNull(d.Detail),
 		Attempts: d.Attempts, Unsure: d.Unsure, Due: call.Moment(d.Due), At: call.Moment(d.At), ExternalID: call.OrNull(d.External), Shown: d.Shown,
 		Clicked: d.Clicked, Dismissed: d.Dismissed, Recall: call.OrNull(d.Recall), Correction: call.OrNull(d.Correction), Cursor: strconv.FormatInt(d.Row, 10),
 	}
@@ -54,13 +55,16 @@ func viewDelivery(d *campaign.Delivery) deliveryJSON {
 	case d.Held:
 		held := "waits until somebody resumes the campaign"
 		v.Detail = &held
+	case d.Waits:
+		waits := "waits until the better variant is known"
+		v.Detail = &waits
 	}
 	return v
 }
 
 var deliveryColumns = []string{
 	"id", "endpoint", "recipient", "channel", "outcome", "detail", "attempts", "unsure", "at", "external_id", "shown", "clicked", "dismissed", "recall",
-	"correction",
+	"correction", "variant",
 }
 
 func (v *deliveryJSON) record() []string {
@@ -76,7 +80,7 @@ func (v *deliveryJSON) record() []string {
 	}
 	return []string{
 		v.ID, v.Endpoint, text(v.Recipient), string(v.Channel), v.Outcome, notFormula(text(v.Detail)), strconv.Itoa(v.Attempts), strconv.FormatBool(v.Unsure), at,
-		notFormula(text(v.ExternalID)), strconv.FormatBool(v.Shown), strconv.FormatBool(v.Clicked), strconv.FormatBool(v.Dismissed), notFormula(text(v.Recall)), notFormula(text(v.Correction)),
+		notFormula(text(v.ExternalID)), strconv.FormatBool(v.Shown), strconv.FormatBool(v.Clicked), strconv.FormatBool(v.Dismissed), notFormula(text(v.Recall)), notFormula(text(v.Correction)), text(v.Variant),
 	}
 }
 

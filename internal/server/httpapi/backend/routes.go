@@ -61,6 +61,7 @@ func (a *API) Routes() []call.Route {
 		{Pattern: "POST /v1/campaigns/{id}/cancel", Role: access.Publish, Action: "campaign.cancel", Serve: a.CancelCampaign},
 		{Pattern: "POST /v1/campaigns/{id}/recall", Role: access.Publish, Action: "campaign.recall", Serve: a.RecallCampaign},
 		{Pattern: "POST /v1/campaigns/{id}/correct", Role: access.Publish, Action: "campaign.correct", Serve: a.CorrectCampaign},
+		{Pattern: "POST /v1/campaigns/{id}/decide", Role: access.Publish, Action: "campaign.decide", Serve: a.DecideCampaign},
 		{Pattern: "POST /v1/campaigns/{id}/clone", Role: access.Publish, Action: "campaign.clone", Serve: a.CloneCampaign},
 		{Pattern: "POST /v1/campaigns/{id}/retry-unknown", Role: access.Publish, Action: "campaign.retry-unknown", Serve: a.RetryUnknown},
 		{Pattern: "POST /v1/campaigns/{id}/test", Role: access.Publish, Action: "campaign.test", Serve: a.TestCampaign},

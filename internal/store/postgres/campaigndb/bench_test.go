@@ -95,7 +95,7 @@ func BenchmarkDelivery(b *testing.B) {
 		}
 		for done := false; !done; {
 			measure("enumerate", func() error {
-				_, done, err = s.Enumerate(b.Context(), epoch, c.Num, 500, func(*campaign.Target) time.Time { return now })
+				_, done, err = s.Enumerate(b.Context(), epoch, c.Num, 500, func(*campaign.Target) campaign.Place { return campaign.Place{Due: now} })
 				return err
 			})
 		}

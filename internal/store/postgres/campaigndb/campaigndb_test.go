@@ -143,7 +143,7 @@ func TestProvidersTextIsStoredWithoutInvalidBytes(t *testing.T) {
 	if _, err := s.Insert(t.Context(), c, "", [32]byte{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Enumerate(t.Context(), epoch, c.Num, 10, func(*campaign.Target) time.Time { return time.Now() }); err != nil {
+	if _, _, err := s.Enumerate(t.Context(), epoch, c.Num, 10, func(*campaign.Target) campaign.Place { return campaign.Place{Due: time.Now()} }); err != nil {
 		t.Fatal(err)
 	}
 	const said = "a\x00b\xffc"

@@ -67,13 +67,14 @@ func (s *Store) Recover(ctx context.Context, app string, epoch int64, limit int,
 				WHERE d.outcome = 1 AND c.app = $1 AND d.epoch < $2 ORDER BY d.campaign, d.endpoint LIMIT $3 FOR UPDATE OF d)
 			UPDATE delivery u SET outcome = CASE WHEN u.channel = ANY($4::smallint[]) THEN 0 ELSE 6 END, detail = '`+campaignrow.NoAnswer+`',
 				due = $5, attempts = attempts + 1, flags = flags | 1, at = $5
-			FROM d WHERE (u.campaign, u.endpoint) = (d.campaign, d.endpoint) RETURNING u.campaign, u.channel, u.outcome`,
+			FROM d WHERE (u.campaign, u.endpoint) = (d.campaign, d.endpoint) RETURNING u.campaign, u.channel, u.flags, u.outcome`,
 			[]any{app, epoch, limit, again, millis.Of(now)}, func(rows pgx.Rows) error {
 				var num int64
 				var channel, to int16
-				err := rows.Scan(&num, &channel, &to)
+				var flags int32
+				err := rows.Scan(&num, &channel, &flags, &to)
 				n++
-				t.Move(num, channel, campaign.Sending, campaign.Outcome(to)) //nolint:gosec // one of two
+				t.MoveOf(num, channel, flags, campaign.Sending, campaign.Outcome(to)) //nolint:gosec // one of two
 				return err
 			})
 		if err != nil {
@@ -86,7 +87,7 @@ func (s *Store) Recover(ctx context.Context, app string, epoch int64, limit int,
 
 // Enumerate implements campaign.Queue. It reads the audience before the writing transaction: a search through many endpoints for a few must
 // not hold locks.
-func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due func(*campaign.Target) time.Time) (n int, done bool, err error) {
+func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, place func(*campaign.Target) campaign.Place) (n int, done bool, err error) {
 	from, err := campaignWhere(ctx, s.db.Pool(), "num = $1", num)
 	if err != nil {
 		return 0, false, s.db.Known(err)
@@ -114,26 +115,28 @@ func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due 
 			return nil
 		}
 		done = !more
-		n, err = insertDeliveries(ctx, tx, num, list, due)
+		n, err = insertDeliveries(ctx, tx, num, list, place)
 		return err
 	})
 	return n, done, err
 }
 
-func insertDeliveries(ctx context.Context, tx pgx.Tx, num int64, list []audience.Endpoint, due func(*campaign.Target) time.Time) (n int, err error) {
-	numbers, ids, codes, dues := make([]int64, len(list)), make([][]byte, len(list)), make([]int16, len(list)), make([]int64, len(list))
+func insertDeliveries(ctx context.Context, tx pgx.Tx, num int64, list []audience.Endpoint, place func(*campaign.Target) campaign.Place) (n int, err error) {
+	numbers, ids, codes, dues, flags := make([]int64, len(list)), make([][]byte, len(list)), make([]int16, len(list)), make([]int64, len(list)), make([]int32, len(list))
 	for i := range list {
 		e := &list[i]
 		numbers[i], ids[i], codes[i] = e.Number, e.ID[:], campaignrow.Channel(e.Channel)
-		dues[i] = millis.Of(due(&campaign.Target{Row: e.Number, Channel: e.Channel, Timezone: e.Timezone}))
+		dues[i], flags[i] = campaignrow.Placed(place(&campaign.Target{Row: e.Number, EndpointID: e.ID, Recipient: e.Recipient, Channel: e.Channel, Timezone: e.Timezone}))
 	}
 	var t tally
 	err = pgdb.Each(ctx, tx, `INSERT INTO delivery(campaign, endpoint, endpoint_id, channel, outcome, due, attempts, flags, epoch, first_at, at, external, detail)
-		SELECT $1, e.number, e.id, e.channel, 0, e.due, 0, 0, 0, 0, 0, '', '' FROM unnest($2::bigint[], $3::bytea[], $4::smallint[], $5::bigint[]) AS e(number, id, channel, due)
-		ON CONFLICT DO NOTHING RETURNING channel`, []any{num, numbers, ids, codes, dues}, func(rows pgx.Rows) error {
+		SELECT $1, e.number, e.id, e.channel, 0, e.due, 0, e.flags, 0, 0, 0, '', ''
+		FROM unnest($2::bigint[], $3::bytea[], $4::smallint[], $5::bigint[], $6::integer[]) AS e(number, id, channel, due, flags)
+		ON CONFLICT DO NOTHING RETURNING channel, flags`, []any{num, numbers, ids, codes, dues, flags}, func(rows pgx.Rows) error {
 		var channel int16
-		err := rows.Scan(&channel)
-		t.Add(num, channel, int16(campaign.Pending), 1)
+		var all int32
+		err := rows.Scan(&channel, &all)
+		t.Put(num, channel, all)
 		n++
 		return err
 	})
@@ -167,6 +170,7 @@ func scanTargetAnd(rows pgx.Rows, more ...any) (t campaign.Target, flags int32, 
 	}
 	copy(t.EndpointID[:], id)
 	t.Channel, t.Outcome, t.Unsure = campaignrow.ChannelOf(channel), campaign.Outcome(outcome), flags&campaignrow.Unsure != 0 //nolint:gosec // written by us
+	t.Group = uint8(campaignrow.GroupOf(flags))
 	t.Due, t.First, t.At = millis.Time(due), millis.Time(first), millis.Time(at)
 	if t.Left {
 		return t, flags, nil

@@ -71,15 +71,16 @@ func finish(ctx context.Context, tx pgx.Tx, epoch, num int64, results []campaign
 			flags = u.flags & ~1 | r.flags, external = r.external, detail = r.detail, at = $4
 		FROM d JOIN unnest($2::bigint[], $5::smallint[], $6::bigint[], $7::integer[], $8::integer[], $9::text[], $10::text[])
 			AS r(endpoint, outcome, due, attempts, flags, external, detail) ON r.endpoint = d.endpoint
-		WHERE u.campaign = $1 AND u.endpoint = d.endpoint RETURNING u.endpoint, u.channel, d.outcome`
+		WHERE u.campaign = $1 AND u.endpoint = d.endpoint RETURNING u.endpoint, u.channel, u.flags, d.outcome`
 	err := pgdb.Each(ctx, tx, query, []any{num, rows, epoch, millis.Of(now), outcomes, dues, attempts, flags, externals, details}, func(rows pgx.Rows) error {
 		var row int64
 		var channel, was int16
-		if err := rows.Scan(&row, &channel, &was); err != nil {
+		var all int32
+		if err := rows.Scan(&row, &channel, &all, &was); err != nil {
 			return err
 		}
 		r := byRow[row]
-		t.Move(num, channel, campaign.Outcome(was), r.Outcome) //nolint:gosec // written by us
+		t.MoveOf(num, channel, all, campaign.Outcome(was), r.Outcome) //nolint:gosec // written by us
 		if r.Disable != "" || r.Address != nil {
 			changed = append(changed, r)
 		}
@@ -145,14 +146,15 @@ func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit i
 	query += ` ORDER BY endpoint LIMIT $2 FOR UPDATE)
 		UPDATE delivery u SET due = $4, at = $6, outcome = CASE WHEN u.flags & 1 = 1 AND $3 <> 0 THEN 6 ELSE $3 END,
 			detail = CASE WHEN u.flags & 1 = 1 AND $3 <> 0 THEN '` + campaignrow.MayHaveCome + `' || $5 ELSE $5 END
-		FROM d WHERE u.campaign = $1 AND u.endpoint = d.endpoint RETURNING u.channel, u.outcome`
+		FROM d WHERE u.campaign = $1 AND u.endpoint = d.endpoint RETURNING u.channel, u.flags, u.outcome`
 	err = s.do(ctx, "change deliveries", func(ctx context.Context, tx pgx.Tx) error {
 		n = 0
 		var t tally
 		err := pgdb.Each(ctx, tx, query, args, func(rows pgx.Rows) error {
 			var channel, to int16
-			err := rows.Scan(&channel, &to)
-			t.Move(num, channel, sw.From, campaign.Outcome(to)) //nolint:gosec // written by us
+			var flags int32
+			err := rows.Scan(&channel, &flags, &to)
+			t.MoveOf(num, channel, flags, sw.From, campaign.Outcome(to)) //nolint:gosec // written by us
 			n++
 			return err
 		})
@@ -160,6 +162,34 @@ func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit i
 			return err
 		}
 		return t.write(ctx, tx, now)
+	})
+	if err != nil {
+		return 0, err
+	}
+	return n, nil
+}
+
+// untriedQuery looks for a delivery that waits for its first attempt.
+var untriedQuery = `SELECT 1 FROM delivery WHERE outcome = 0 AND campaign = $1 AND channel IN (` + campaignrow.AllChannels() + `) AND due < $2
+	AND first_at = 0 AND detail = '' LIMIT 1`
+
+// Untried implements campaign.Queue.
+func (s *Store) Untried(ctx context.Context, num int64) (found bool, err error) {
+	err = s.db.Each(ctx, "read deliveries", untriedQuery, []any{num, int64(campaignrow.Held)}, func(pgx.Rows) error { found = true; return nil })
+	return found, err
+}
+
+// releaseQuery makes deliveries due that wait for a decision.
+var releaseQuery = `WITH d AS (SELECT endpoint FROM delivery WHERE outcome = 0 AND campaign = $1 AND channel IN (` + campaignrow.AllChannels() + `) AND due >= $2
+		ORDER BY endpoint LIMIT $4 FOR UPDATE)
+	UPDATE delivery u SET due = u.due - $2 + $3 FROM d WHERE u.campaign = $1 AND u.endpoint = d.endpoint`
+
+// Release implements campaign.Queue.
+func (s *Store) Release(ctx context.Context, num int64, at time.Time, limit int) (n int, err error) {
+	err = s.do(ctx, "release deliveries", func(ctx context.Context, tx pgx.Tx) error {
+		done, err := tx.Exec(ctx, releaseQuery, num, int64(campaignrow.Waiting), millis.Of(at), limit)
+		n = int(done.RowsAffected())
+		return err
 	})
 	if err != nil {
 		return 0, err

@@ -36,7 +36,7 @@ func (s *Store) FinishRecall(ctx context.Context, epoch, num int64, results []ca
 		UPDATE delivery u SET outcome = CASE WHEN r.done THEN 7 ELSE u.outcome END, flags = CASE WHEN r.done THEN u.flags & ~16 ELSE u.flags | 16 END,
 			detail = r.detail, at = CASE WHEN r.done THEN $3 ELSE u.at END
 		FROM d JOIN (SELECT DISTINCT ON (endpoint) * FROM unnest($2::bigint[], $4::boolean[], $5::text[]) AS r(endpoint, done, detail)) r ON r.endpoint = d.endpoint
-		WHERE u.campaign = $1 AND u.endpoint = d.endpoint RETURNING u.channel, d.outcome, d.flags & 16 <> 0, r.done`
+		WHERE u.campaign = $1 AND u.endpoint = d.endpoint RETURNING u.channel, d.outcome, d.flags, d.flags & 16 <> 0, r.done`
 	return s.do(ctx, "store what was recalled", func(ctx context.Context, tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "UPDATE campaign SET recall = $2 WHERE num = $1", num, next); err != nil {
 			return err
@@ -48,12 +48,13 @@ func (s *Store) FinishRecall(ctx context.Context, epoch, num int64, results []ca
 		err := pgdb.Each(ctx, tx, query, []any{num, rows, millis.Of(now), done, details}, func(rows pgx.Rows) error {
 			var channel, was int16
 			var refused, done bool
-			if err := rows.Scan(&channel, &was, &refused, &done); err != nil {
+			var flags int32
+			if err := rows.Scan(&channel, &was, &flags, &refused, &done); err != nil {
 				return err
 			}
 			switch {
 			case done:
-				t.Move(num, channel, campaign.Outcome(was), campaign.TakenBack) //nolint:gosec // written by us
+				t.MoveOf(num, channel, flags, campaign.Outcome(was), campaign.TakenBack) //nolint:gosec // written by us
 				if refused {
 					t.Add(num, channel, campaignrow.Unrecalled, -1)
 				}

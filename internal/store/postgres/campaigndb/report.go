@@ -84,13 +84,14 @@ func scanDelivery(rows pgx.Rows) (d campaign.Delivery, err error) {
 func (s *Store) Track(ctx context.Context, num, row int64, what campaign.Reaction, now time.Time) (first bool, err error) {
 	err = s.do(ctx, "note that a message was "+what.String(), func(ctx context.Context, tx pgx.Tx) error {
 		var channel int16
-		first, err = one(ctx, tx, "UPDATE delivery SET flags = flags | $3 WHERE campaign = $1 AND endpoint = $2 AND flags & $3 = 0 RETURNING channel",
-			[]any{num, row, campaignrow.Reaction(what)}, &channel)
+		var flags int32
+		first, err = one(ctx, tx, "UPDATE delivery SET flags = flags | $3 WHERE campaign = $1 AND endpoint = $2 AND flags & $3 = 0 RETURNING channel, flags",
+			[]any{num, row, campaignrow.Reaction(what)}, &channel, &flags)
 		if err != nil || !first {
 			return err
 		}
 		var t tally
-		t.Add(num, channel, campaignrow.Reactions+int16(what), 1)
+		t.React(num, channel, flags, what)
 		return t.write(ctx, tx, now)
 	})
 	return first && err == nil, err

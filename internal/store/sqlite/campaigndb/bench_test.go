@@ -65,7 +65,7 @@ func BenchmarkDelivery(b *testing.B) {
 		}
 		for done := false; !done; {
 			measure(&enumerating, func() error {
-				_, done, err = s.Enumerate(b.Context(), epoch, num, 500, func(*campaign.Target) time.Time { return now })
+				_, done, err = s.Enumerate(b.Context(), epoch, num, 500, func(*campaign.Target) campaign.Place { return campaign.Place{Due: now} })
 				return err
 			})
 		}

@@ -72,7 +72,7 @@ func TestADiskShortOfSpaceTakesNothingNew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, _, err := s.Enumerate(t.Context(), epoch, 1, 10, func(*campaign.Target) time.Time { return time.Now() }); !errors.Is(err, mailbox.ErrNoSpace) {
+	if _, _, err := s.Enumerate(t.Context(), epoch, 1, 10, func(*campaign.Target) campaign.Place { return campaign.Place{Due: time.Now()} }); !errors.Is(err, mailbox.ErrNoSpace) {
 		t.Errorf("deliveries short of space: %v", err)
 	}
 }

@@ -70,7 +70,7 @@ func (s *Store) Recover(ctx context.Context, app string, epoch int64, limit int,
 			if err != nil {
 				return err
 			}
-			t.Move(r.campaign, r.channel, campaign.Sending, to)
+			t.MoveOf(r.campaign, r.channel, r.flags, campaign.Sending, to)
 		}
 		return t.write(c, now)
 	})
@@ -80,13 +80,14 @@ func (s *Store) Recover(ctx context.Context, app string, epoch int64, limit int,
 type deliveryRow struct {
 	campaign, endpoint int64
 	channel            int16
+	flags              int32
 }
 
 // left reads deliveries that a former owner of an app was sending.
 func left(c *sqlite.Conn, app string, epoch int64, limit int) (rows []deliveryRow, err error) {
 	err = sqlitedb.Each(c, leftQuery, []any{app, epoch, limit},
 		func(row *sqlite.Stmt) error {
-			rows = append(rows, deliveryRow{row.ColumnInt64(0), row.ColumnInt64(1), int16Of(row, 2)})
+			rows = append(rows, deliveryRow{row.ColumnInt64(0), row.ColumnInt64(1), int16Of(row, 2), row.ColumnInt32(3)})
 			return nil
 		})
 	return rows, err
@@ -94,7 +95,7 @@ func left(c *sqlite.Conn, app string, epoch int64, limit int) (rows []deliveryRo
 
 // Enumerate implements campaign.Queue. It reads the audience before the write transaction: a search through many endpoints must not block
 // the writer.
-func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due func(*campaign.Target) time.Time) (n int, done bool, err error) {
+func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, place func(*campaign.Target) campaign.Place) (n int, done bool, err error) {
 	if err := s.checkSpace(); err != nil {
 		return 0, false, err
 	}
@@ -132,25 +133,26 @@ func (s *Store) Enumerate(ctx context.Context, epoch, num int64, limit int, due 
 			n, done = 0, false
 			return nil
 		}
-		n, err = insertDeliveries(c, num, list, due)
+		n, err = insertDeliveries(c, num, list, place)
 		return err
 	})
 	return n, done, known(err)
 }
 
-func insertDeliveries(c *sqlite.Conn, num int64, list []audience.Endpoint, due func(*campaign.Target) time.Time) (n int, err error) {
+func insertDeliveries(c *sqlite.Conn, num int64, list []audience.Endpoint, place func(*campaign.Target) campaign.Place) (n int, err error) {
 	var t tally
 	for i := range list {
 		e := &list[i]
 		code := campaignrow.Channel(e.Channel)
+		due, flags := campaignrow.Placed(place(&campaign.Target{Row: e.Number, EndpointID: e.ID, Recipient: e.Recipient, Channel: e.Channel, Timezone: e.Timezone}))
 		err := sqlitedb.Each(c, `INSERT INTO delivery(campaign, endpoint, endpoint_id, channel, outcome, due, attempts, flags, epoch, first_at, at, external, detail)
-			VALUES (?, ?, ?, ?, 0, ?, 0, 0, 0, 0, 0, '', '') ON CONFLICT DO NOTHING`,
-			[]any{num, e.Number, e.ID[:], code, millis.Of(due(&campaign.Target{Row: e.Number, Channel: e.Channel, Timezone: e.Timezone}))}, nil)
+			VALUES (?, ?, ?, ?, 0, ?, 0, ?, 0, 0, 0, '', '') ON CONFLICT DO NOTHING`,
+			[]any{num, e.Number, e.ID[:], code, due, flags}, nil)
 		if err != nil {
 			return 0, err
 		}
 		if c.Changes() > 0 {
-			t.Add(num, code, int16(campaign.Pending), 1)
+			t.Put(num, code, flags)
 			n++
 		}
 	}
@@ -166,7 +168,7 @@ const (
 		WHERE d.outcome = 0 AND d.campaign = ? AND d.channel = ? AND d.due <= ? ORDER BY d.due, d.endpoint LIMIT ?`
 	nextDueQuery = `SELECT due FROM delivery INDEXED BY delivery_due WHERE outcome = 0 AND campaign = ? AND channel = ? AND due < ?
 		ORDER BY due LIMIT 1`
-	leftQuery = `SELECT d.campaign, d.endpoint, d.channel FROM delivery d INDEXED BY delivery_sending CROSS JOIN campaign c ON c.num = d.campaign
+	leftQuery = `SELECT d.campaign, d.endpoint, d.channel, d.flags FROM delivery d INDEXED BY delivery_sending CROSS JOIN campaign c ON c.num = d.campaign
 		WHERE d.outcome = 1 AND c.app = ? AND d.epoch < ? LIMIT ?`
 )
 
@@ -174,7 +176,7 @@ func readTarget(row *sqlite.Stmt) (t campaign.Target, err error) {
 	t = campaign.Target{
 		Row: row.ColumnInt64(0), Channel: campaignrow.ChannelOf(int16Of(row, 2)), Attempts: row.ColumnInt(3), Unsure: row.ColumnInt64(4)&campaignrow.Unsure != 0,
 		Due: millis.Time(row.ColumnInt64(5)), First: millis.Time(row.ColumnInt64(6)), At: millis.Time(row.ColumnInt64(7)), External: row.ColumnText(8),
-		Outcome: campaign.Outcome(row.ColumnInt64(9)), //nolint:gosec // written by us
+		Outcome: campaign.Outcome(row.ColumnInt64(9)), Group: uint8(campaignrow.GroupOf(row.ColumnInt32(4))), //nolint:gosec // written by us
 	}
 	row.ColumnBytes(1, t.EndpointID[:])
 	if row.ColumnIsNull(10) {
@@ -297,20 +299,21 @@ func finish(c *sqlite.Conn, t *tally, epoch, num int64, r *campaign.Result, now 
 	}
 	set := "UPDATE delivery SET outcome = ?, due = ?, attempts = ?, flags = flags & ? | ?, external = ?, detail = ?, at = ? WHERE campaign = ? AND endpoint = ?"
 	args := []any{int64(r.Outcome), due, r.Attempts, ^campaignrow.Unsure, flags, r.External, r.Detail, millis.Of(now), num, r.Row}
-	from := campaign.Sending
-	if err := sqlitedb.Each(c, set+" AND outcome = 1 AND epoch = ?", append(args[:len(args):len(args)], epoch), nil); err != nil {
+	from, changed, all := campaign.Sending, false, int32(0)
+	read := func(row *sqlite.Stmt) error { changed, all = true, row.ColumnInt32(0); return nil }
+	if err := sqlitedb.Each(c, set+" AND outcome = 1 AND epoch = ? RETURNING flags", append(args[:len(args):len(args)], epoch), read); err != nil {
 		return err
 	}
-	if c.Changes() == 0 {
+	if !changed {
 		from = campaign.Pending
-		if err := sqlitedb.Each(c, set+" AND outcome = 0", args, nil); err != nil {
+		if err := sqlitedb.Each(c, set+" AND outcome = 0 RETURNING flags", args, read); err != nil {
 			return err
 		}
-		if c.Changes() == 0 {
+		if !changed {
 			return nil
 		}
 	}
-	t.Move(num, campaignrow.Channel(r.Channel), from, r.Outcome)
+	t.MoveOf(num, campaignrow.Channel(r.Channel), all, from, r.Outcome)
 	if r.Disable != "" {
 		return disableEndpoint(c, r.Row, r.Disable, r.Since, now)
 	}

@@ -110,9 +110,10 @@ func (s *Store) Track(ctx context.Context, num, row int64, what campaign.Reactio
 	err = s.db.DoFor(ctx, s.owner(num), func(c *sqlite.Conn) error {
 		first = false
 		var channel int16
-		err := sqlitedb.Each(c, "SELECT channel FROM delivery WHERE campaign = ? AND endpoint = ? AND flags & ? = 0", []any{num, row, flag},
+		var flags int32
+		err := sqlitedb.Each(c, "SELECT channel, flags FROM delivery WHERE campaign = ? AND endpoint = ? AND flags & ? = 0", []any{num, row, flag},
 			func(row *sqlite.Stmt) error {
-				channel, first = int16Of(row, 0), true
+				channel, flags, first = int16Of(row, 0), row.ColumnInt32(1), true
 				return nil
 			})
 		if err != nil || !first {
@@ -122,7 +123,7 @@ func (s *Store) Track(ctx context.Context, num, row int64, what campaign.Reactio
 			return err
 		}
 		var t tally
-		t.Add(num, channel, campaignrow.Reactions+int16(what), 1)
+		t.React(num, channel, flags, what)
 		return t.write(c, now)
 	})
 	if err != nil {

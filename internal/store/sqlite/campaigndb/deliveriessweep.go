@@ -46,12 +46,45 @@ func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit i
 			if err != nil {
 				return err
 			}
-			t.Move(num, r.channel, sw.From, to)
+			t.MoveOf(num, r.channel, int32(r.flags), sw.From, to) //nolint:gosec // written by us
 		}
 		return t.write(c, now)
 	})
 	if err != nil {
 		return 0, fmt.Errorf("change deliveries: %w", known(err))
+	}
+	return n, nil
+}
+
+// The queries about deliveries that wait for a decision, and those that do not. The channels are named so that the index on due can be used.
+var (
+	untriedQuery = `SELECT 1 FROM delivery INDEXED BY delivery_due WHERE outcome = 0 AND campaign = ? AND channel IN (` + campaignrow.AllChannels() + `) AND due < ?
+		AND first_at = 0 AND detail = '' LIMIT 1`
+	releaseQuery = `UPDATE delivery SET due = due - ? + ? WHERE campaign = ? AND endpoint IN (SELECT endpoint FROM delivery INDEXED BY delivery_due
+		WHERE outcome = 0 AND campaign = ? AND channel IN (` + campaignrow.AllChannels() + `) AND due >= ? LIMIT ?)`
+)
+
+// Untried implements campaign.Queue.
+func (s *Store) Untried(ctx context.Context, num int64) (found bool, err error) {
+	err = s.db.ReadFor(ctx, s.owner(num), func(c *sqlite.Conn) error {
+		found = false
+		return sqlitedb.Each(c, untriedQuery, []any{num, campaignrow.Held}, func(*sqlite.Stmt) error { found = true; return nil })
+	})
+	if err != nil {
+		return false, fmt.Errorf("read deliveries: %w", known(err))
+	}
+	return found, nil
+}
+
+// Release implements campaign.Queue.
+func (s *Store) Release(ctx context.Context, num int64, at time.Time, limit int) (n int, err error) {
+	err = s.db.DoBulkFor(ctx, s.owner(num), limit, func(c *sqlite.Conn) error {
+		err := sqlitedb.Each(c, releaseQuery, []any{campaignrow.Waiting, millis.Of(at), num, num, campaignrow.Waiting, limit}, nil)
+		n = c.Changes()
+		return err
+	})
+	if err != nil {
+		return 0, fmt.Errorf("release deliveries: %w", known(err))
 	}
 	return n, nil
 }
@@ -131,7 +164,7 @@ func finishRecall(c *sqlite.Conn, t *tally, num int64, r *campaign.RecallResult,
 		return err
 	}
 	if r.Done {
-		t.Move(num, code, was, campaign.TakenBack)
+		t.MoveOf(num, code, int32(flags), was, campaign.TakenBack) //nolint:gosec // written by us
 		if flags&campaignrow.NotRecalled != 0 {
 			t.Add(num, code, campaignrow.Unrecalled, -1)
 		}
