@@ -219,7 +219,7 @@ func TestWhileSomebodyTypesOnlyTheOtherPartIsReplaced(t *testing.T) {
 		if got := strings.Contains(part, `id="rows" class="rows" hx-swap-oob`); got != rows {
 			t.Errorf("the rows are replaced: %t, want %t in\n%s", got, rows, part)
 		}
-		wants(t, part, `id="built" hx-swap-oob`, `id="call-now" hx-swap-oob`)
+		wants(t, part, `id="built" hidden hx-swap-oob`, `id="call-now" hx-swap-oob`)
 	}
 	form.Set("where", "n > 1")
 	part := look()
