@@ -193,6 +193,11 @@ func (s *Service) Erase(ctx context.Context, app, name, by string) error {
 	if offlineErr != nil {
 		return offlineErr
 	}
+	if ended > 0 { // a session that began after the mailbox was erased has noted the name again
+		if again := s.Mailbox.Erase(ctx, app, name); again != nil && !errors.Is(again, mailbox.ErrNotFound) {
+			return again
+		}
+	}
 	if err != nil && ended+len(regs)+endpoints+rest == 0 {
 		return err
 	}

@@ -44,6 +44,7 @@ var elsewhere = map[string]string{
 	"godwit_mailbox.slice":           "is made of the log",
 	"godwit_mailbox.block":           "is made of the log",
 	"godwit_mailbox.erasure":         "what is being erased stays behind",
+	"godwit_mailbox.erased":          "is of the last minute",
 	"godwit_mailbox.meta":            "is in counters",
 	"godwit_mailbox.plan":            "goes with next steps",
 	"godwit_campaign.send_owner":     "starts anew",

@@ -3,10 +3,13 @@ package mailboxdb
 import (
 	"context"
 	"fmt"
+	"slices"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/store/notes"
 )
 
 // eraseSlice is the number of an erased recipient's rows that one commit deletes.
@@ -21,6 +24,9 @@ func (s *Store) Erase(ctx context.Context, appName, name string) error {
 	err := s.inLanes(ctx, []*lane{l}, func(*lane) upkeep {
 		return func(ctx context.Context, tx pgx.Tx, _ *tableSet, did *outcome) error {
 			delete(l.keys, b.Address)
+			if err := markErased(ctx, tx, b.Address, s.nowMS()); err != nil {
+				return err
+			}
 			return eraseRecipient(ctx, tx, b, did)
 		}
 	})
@@ -32,6 +38,39 @@ func (s *Store) Erase(ctx context.Context, appName, name string) error {
 	}
 	// An erasure that has begun is completed, even if its caller has stopped waiting.
 	return s.storeError("erase recipient "+name, s.deleteRows(context.WithoutCancel(ctx), b.key))
+}
+
+// eraseMark is how long the mark of an erasure stays: all nodes have written their sightings of before.
+const eraseMark = time.Minute
+
+// markErased notes when a recipient was erased. Sightings of before that another node has not written yet are void.
+func markErased(ctx context.Context, tx pgx.Tx, who mailbox.Address, now int64) error {
+	b := &pgx.Batch{}
+	b.Queue("DELETE FROM erased WHERE at < $1", now-eraseMark.Milliseconds())
+	b.Queue("INSERT INTO erased (hash, at) VALUES ($1, $2) ON CONFLICT (hash) DO UPDATE SET at = greatest(erased.at, excluded.at)", erasedHash(who), now)
+	return tx.SendBatch(ctx, b).Close()
+}
+
+// erasedHash is a recipient in the table of marks, which must not keep its name.
+func erasedHash(who mailbox.Address) int64 {
+	return int64(nameHash(who.App, who.Recipient)) //nolint:gosec // any 64 bits
+}
+
+// withoutErased drops the sightings of recipients that were erased since.
+func withoutErased(ctx context.Context, conn *pgx.Conn, seen []notes.Sighting) ([]notes.Sighting, error) {
+	hashes, ats := make([]int64, len(seen)), make([]int64, len(seen))
+	for i := range seen {
+		hashes[i], ats[i] = erasedHash(seen[i].Address), seen[i].At
+	}
+	rows, err := conn.Query(ctx, "SELECT e.hash FROM unnest($1::bigint[], $2::bigint[]) AS q(hash, at) JOIN erased e ON e.hash = q.hash AND e.at >= q.at", hashes, ats)
+	if err != nil {
+		return nil, err
+	}
+	gone, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+	if err != nil || len(gone) == 0 {
+		return seen, err
+	}
+	return slices.DeleteFunc(slices.Clone(seen), func(s notes.Sighting) bool { return slices.Contains(gone, erasedHash(s.Address)) }), nil
 }
 
 // eraseRecipient removes a recipient from the store and records that its rows must be deleted. If there is none, b has no key.

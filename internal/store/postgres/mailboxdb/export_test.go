@@ -36,3 +36,9 @@ func (s *Store) Seal(ctx context.Context) error {
 
 // IDKey returns the key of an id in its index.
 func IDKey(app, id string) int64 { return idKey(app, id) }
+
+// HoldNotes takes the notes that wait to be written, and returns what writes them.
+func (s *Store) HoldNotes() (write func()) {
+	marks, seen := s.notes.TakeAll()
+	return func() { s.writeNotes(marks, seen) }
+}

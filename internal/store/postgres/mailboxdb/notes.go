@@ -103,24 +103,13 @@ const noteDevices = `WITH noted AS (
 
 // writeSeen writes the times at which recipients and their devices were seen last.
 func (s *Store) writeSeen(seen []notes.Sighting) error {
-	boxes := make([]*box, len(seen))
+	seen, err := s.makeSeen(context.Background(), seen)
+	if err != nil {
+		return err
+	}
 	apps, names, ats := make([]string, len(seen)), make([]string, len(seen)), make([]int64, len(seen))
 	for i := range seen {
-		boxes[i] = &box{Address: seen[i].Address}
 		apps[i], names[i], ats[i] = seen[i].App, seen[i].Recipient, seen[i].At
-	}
-	conn, err := s.db.Pool().Acquire(context.Background())
-	if err != nil {
-		return err
-	}
-	if err = readKeys(context.Background(), conn.Conn(), boxes); err == nil {
-		if boxes = slices.DeleteFunc(boxes, func(b *box) bool { return b.key != 0 }); len(boxes) > 0 {
-			err = makeRecipients(context.Background(), conn.Conn(), boxes)
-		}
-	}
-	conn.Release()
-	if err != nil {
-		return err
 	}
 	patient := true
 	return s.db.Do(context.Background(), "note who was seen", func(ctx context.Context, tx pgx.Tx) error {
@@ -142,4 +131,45 @@ func (s *Store) writeSeen(seen []notes.Sighting) error {
 		b.Queue(noteDevices, owners, devices, last)
 		return tx.SendBatch(ctx, b).Close()
 	})
+}
+
+// makeSeen makes the recipients that were seen for the first time, and returns the sightings to write. A sighting that waited while its recipient was
+// erased, by whichever node, counts no more. Keys are read before the marks of erasures: a recipient without a key either has its mark by then or never
+// had a row.
+func (s *Store) makeSeen(ctx context.Context, seen []notes.Sighting) ([]notes.Sighting, error) {
+	conn, err := s.db.Pool().Acquire(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer conn.Release()
+	keys, err := readSeen(ctx, conn.Conn(), seen)
+	if err != nil {
+		return nil, err
+	}
+	if seen, err = withoutErased(ctx, conn.Conn(), seen); err != nil {
+		return nil, err
+	}
+	var unknown []*box
+	for i := range seen {
+		if keys[seen[i].Address] == 0 {
+			unknown = append(unknown, &box{Address: seen[i].Address})
+		}
+	}
+	if len(unknown) == 0 {
+		return seen, nil
+	}
+	return seen, makeRecipients(ctx, conn.Conn(), unknown)
+}
+
+// readSeen reads the keys of recipients that were seen.
+func readSeen(ctx context.Context, conn *pgx.Conn, seen []notes.Sighting) (map[mailbox.Address]int64, error) {
+	boxes, keys := make([]*box, len(seen)), make(map[mailbox.Address]int64, len(seen))
+	for i := range seen {
+		boxes[i] = &box{Address: seen[i].Address}
+	}
+	err := readKeys(ctx, conn, boxes)
+	for _, b := range boxes {
+		keys[b.Address] = b.key
+	}
+	return keys, err
 }
