@@ -2,6 +2,7 @@ package foreign
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -34,7 +35,8 @@ type command struct {
 	User     string `json:"user,omitempty"`
 	Password string `json:"password,omitempty"`
 	Clean    bool   `json:"clean"`
-	Will     string `json:"will,omitempty"` // topic
+	Expiry   int    `json:"expiry,omitempty"` // of a session, in seconds; 0: an hour
+	Will     string `json:"will,omitempty"`   // topic
 	Filter   string `json:"filter,omitempty"`
 	QoS      int    `json:"qos"`
 	Topic    string `json:"topic,omitempty"`
@@ -235,7 +237,7 @@ func (d *goDevice) connect(ctx context.Context, c command) {
 		Password: []byte(c.Password), PasswordFlag: c.Password != "", Properties: &paho.ConnectProperties{},
 	}
 	if !c.Clean {
-		expiry := uint32(3600)
+		expiry := uint32(cmp.Or(c.Expiry, 3600)) //nolint:gosec // the tests'
 		cp.Properties.SessionExpiryInterval = &expiry
 	}
 	if c.Will != "" {

@@ -134,7 +134,15 @@ func (c *conn) unfit(in *wire.Connect, h *frame.Hello) (wire.Reason, string) {
 }
 
 // Verified implements session.Knower: it takes over the rights and the state of a client whose credential was checked.
-func (c *conn) Verified(who access.Client) error {
+func (c *conn) Verified(who access.Client, done func(error)) {
+	if err := c.verified(who); err != nil {
+		done(err)
+		return
+	}
+	c.gate.takeSession(c, who, done)
+}
+
+func (c *conn) verified(who access.Client) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	m := c.more
@@ -155,7 +163,6 @@ func (c *conn) Verified(who access.Client) error {
 		return errWill
 	}
 	m.of = filterdb.Device{App: who.App, Recipient: who.Recipient, Name: who.Device}
-	c.gate.kept.take(c, who)
 	return nil
 }
 
@@ -359,6 +366,11 @@ func (c *conn) Close(g frame.Goodbye) {
 		user = wire.AppendUser(user, "retry_after", strconv.FormatInt(int64((g.RetryAfter+time.Second-1)/time.Second), 10)+"s")
 	}
 	if g.Reason == frame.Replaced {
+		c.mu.Lock()
+		if c.more != nil {
+			c.more.replaced = true
+		}
+		c.mu.Unlock()
 		c.gate.overtaken(c)
 	}
 	switch {

@@ -1,5 +1,11 @@
 package mqttgate
 
+import (
+	"context"
+
+	"godwit.dev/godwit/internal/gateway/mqttgate/filterdb"
+)
+
 // ParseFilter takes a filter apart, as the program has it for the filters of devices.
 var ParseFilter = parseFilter
 
@@ -7,4 +13,22 @@ var ParseFilter = parseFilter
 func (g *Gateway) Sweep() {
 	g.kept.sweep()
 	g.extendKept()
+	g.sweepStored()
+}
+
+// Move moves what waits for a device to other members of its queues.
+func (g *Gateway) Move(ctx context.Context, d filterdb.Device, before int64) error {
+	return g.move(ctx, d, before)
+}
+
+// ForgetAway forgets the sessions of clients that are away, as a restart does.
+func (g *Gateway) ForgetAway() {
+	g.kept.mu.Lock()
+	defer g.kept.mu.Unlock()
+	for name, s := range g.kept.all {
+		if s.owner == nil {
+			delete(g.kept.all, name)
+			g.kept.away--
+		}
+	}
 }

@@ -35,7 +35,8 @@ type extra struct {
 	queue *queue
 	state *keptSession // of a session that outlasts its connection
 
-	expiry uint32 // for how many seconds its session outlasts the connection
+	expiry   uint32 // for how many seconds its session outlasts the connection
+	replaced bool   // another connection of its device, perhaps on another node, has taken over
 
 	// Only until the session is what it was.
 	hello                          *frame.Hello

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -105,8 +106,9 @@ type note struct {
 	id      []byte
 	// Of a message of a topic:
 	topic, contentType string
-	matched            int64  // the revision of the filters that it matched; 0: unknown
-	properties         []byte // that travel with it, encoded
+	matched            int64    // the revision of the filters that it matched; 0: unknown
+	shares             []string // the shared filters by which this client was chosen
+	properties         []byte   // that travel with it, encoded
 	payload            []byte
 
 	members []byte // of its JSON object beside seq and attempt, and the end of the object
@@ -128,13 +130,13 @@ func (packing) NotificationTail(n *notification.Notification) []byte {
 // keptTail encodes a message of a topic that waits in a mailbox.
 func keptTail(n *notification.Notification) []byte {
 	c := &n.Content
-	contentType, properties := cutBody(c.Body)
+	contentType, properties, shares := cutBody(c.Body)
 	dst := make([]byte, 0, len(c.Title)+len(c.Body)+len(c.Data)+len(n.ID)+24)
 	dst = appendBool(appendBool(dst, false), false)
 	dst = binary.AppendUvarint(dst, uint64(n.ExpiresAt.UnixMilli())) //nolint:gosec // after 1970
 	dst = appendString(appendString(appendString(dst, n.ID), c.Title), contentType)
 	dst = binary.AppendUvarint(dst, uint64(matchedOf(c.ContentType))) //nolint:gosec // not negative
-	return append(appendString(dst, properties), c.Data...)
+	return append(appendString(appendStrings(dst, shares), properties), c.Data...)
 }
 
 // matched is the parameter of a content type that says at which revision of the filters a message was matched.
@@ -152,22 +154,32 @@ func matchedOf(contentType string) int64 {
 	return max(rev, 0)
 }
 
-// keptBody is the body of a notification that holds a message of a topic: its content type and, on a second line, the properties that travel
-// with it.
-func keptBody(contentType string, properties []byte) string {
-	if len(properties) == 0 {
-		return contentType
+// keptBody is the body of a notification that holds a message of a topic: its content type; on a second line, the properties that travel with it; and on
+// a third the shared filters by which its recipient was chosen.
+func keptBody(contentType string, properties []byte, shares []string) string {
+	body := contentType
+	if len(properties)+len(shares) > 0 {
+		body += "\n" + base64.RawStdEncoding.EncodeToString(properties)
 	}
-	return contentType + "\n" + base64.RawStdEncoding.EncodeToString(properties)
+	for i, s := range shares {
+		body += []string{"\n", " "}[min(i, 1)] + url.PathEscape(s)
+	}
+	return body
 }
 
-func cutBody(body string) (contentType, properties string) {
-	contentType, coded, _ := strings.Cut(body, "\n")
+func cutBody(body string) (contentType, properties string, shares []string) {
+	contentType, rest, _ := strings.Cut(body, "\n")
+	coded, list, _ := strings.Cut(rest, "\n")
+	for _, text := range strings.Fields(list) {
+		if s, err := url.PathUnescape(text); err == nil {
+			shares = append(shares, s)
+		}
+	}
 	b, err := base64.RawStdEncoding.DecodeString(coded)
 	if err != nil {
-		return contentType, ""
+		return contentType, "", shares
 	}
-	return contentType, forwardable(string(b))
+	return contentType, forwardable(string(b)), shares
 }
 
 func readNote(one, all parts) (n note) {
@@ -181,6 +193,7 @@ func readNote(one, all parts) (n note) {
 	}
 	n.contentType = all.text()
 	n.matched = int64(all.number()) //nolint:gosec // was written from one
+	n.shares = all.texts()
 	n.properties, n.payload = all.bytes(), all.b
 	return n
 }

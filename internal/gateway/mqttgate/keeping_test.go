@@ -26,6 +26,7 @@ import (
 type kept struct {
 	*gatetest.Server
 	filters *filterdb.Store
+	stored  *filterdb.Sessions
 	metrics *prometheus.Registry
 	gateway *mqttgate.Gateway
 	ahead   atomic.Int64 // of the gateway's clock and that of the filters
@@ -51,7 +52,15 @@ func keeping(t *testing.T, more ...func(*mqttgate.Config)) *kept {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = stores.Close() })
-		k.filters, err = filterdb.Open(t.Context(), filterdb.Config{DB: stores.Database("mqtt"), Mailbox: s.Mailbox, Parse: mqttgate.ParseFilter, Now: now, Log: s.Log})
+		k.stored, err = filterdb.OpenSessions(t.Context(), filterdb.SessionsConfig{DB: stores.Database("mqtt"), Now: now, Log: s.Log})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = k.stored.Close() })
+		move := func(ctx context.Context, d filterdb.Device, before int64) error {
+			return k.gateway.Move(ctx, d, before)
+		}
+		k.filters, err = filterdb.Open(t.Context(), filterdb.Config{DB: stores.Database("mqtt"), Mailbox: s.Mailbox, Move: move, Parse: mqttgate.ParseFilter, Now: now, Log: s.Log})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -60,7 +69,7 @@ func keeping(t *testing.T, more ...func(*mqttgate.Config)) *kept {
 			t.Fatal(err)
 		}
 		k.gateway = mountWith(t, s, func(c *mqttgate.Config) {
-			c.QoS2, c.Filters, c.Now = true, k.filters, now
+			c.QoS2, c.Filters, c.Sessions, c.Waiting, c.Now = true, k.filters, k.stored, s.Mailbox, now
 			for _, set := range more {
 				set(c)
 			}
@@ -89,7 +98,7 @@ func (k *kept) metric(t *testing.T, name, label string) (sum float64) {
 
 // boxes returns the mailboxes that a message of a topic goes to.
 func (k *kept) boxes(name string) []string {
-	list, _ := k.filters.Match(gatetest.App, name, func(string) bool { return false })
+	list, _, _ := k.filters.Match(gatetest.App, name, func(string) bool { return false })
 	return list
 }
 

@@ -6,19 +6,20 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/gateway/mqttgate/filterdb"
 )
 
-// keptSession is what MQTT calls a session: what outlasts a connection. The mailbox and the registrations for objects are in the store; this
-// is the rest. It is in memory: a client that comes back after a restart is told that its session is gone, and subscribes again.
-// keptSessions.mu guards it.
+// keptSession is what MQTT calls a session: what outlasts a connection. Its subscriptions are on disk, too (filterdb.Sessions). keptSessions.mu guards
+// it.
 type keptSession struct {
 	of        sessionName
-	present   bool // it was there when the client came
+	stored    int64 // names the connection in the store; 0: the session is in memory alone
+	present   bool  // it was there when the client came
 	subs      []subscription
 	received  *packetIDs    // QoS 2 packets that were published and not released
 	lasts     time.Duration // beyond its connection
 	owner     *conn         // nil: the client is away
-	discarded bool          // a clean start has ended it while its connection was open
+	discarded bool          // a clean start has ended it while its connection was open, or it goes on elsewhere
 	until     time.Time     // while it is away
 	will      *willing      // of a client that is away: it is published unless the client comes back in time
 	timer     *time.Timer   // of the will
@@ -38,11 +39,14 @@ type keptSessions struct {
 	most     int
 }
 
-// take gives a verified client its session, or discards it. c.mu is held.
-func (k *keptSessions) take(c *conn, who access.Client) {
+// take gives a verified client its session, or discards it. found is what the store has, unless that is nil. c.mu is held.
+func (k *keptSessions) take(c *conn, who access.Client, found *filterdb.Found) {
 	name := sessionName{who.App, who.Recipient, who.Device}
 	k.mu.Lock()
 	defer k.mu.Unlock()
+	if found != nil {
+		k.compare(name, found)
+	}
 	s := k.all[name]
 	if s != nil && s.owner == nil {
 		k.away--
@@ -58,17 +62,22 @@ func (k *keptSessions) take(c *conn, who access.Client) {
 		s.discarded = true
 		s = nil
 	}
+	back := found != nil && found.Former != 0
 	switch {
-	case !c.has(lasting) && s == nil:
+	case !c.has(lasting) && s == nil && !back:
 		return
 	case s == nil:
-		s = &keptSession{of: name, received: &packetIDs{}}
+		s = &keptSession{of: name, received: &packetIDs{}, present: back}
+		if back {
+			s.subs = subscriptionsOf(found.Subscriptions)
+		}
 		k.all[name] = s
 	default:
 		s.present = true
 	}
 	s.owner, s.lasts = c, time.Duration(c.more.expiry)*time.Second
 	c.more.state, c.more.received = s, s.received
+	k.own(s, found)
 }
 
 // comeBack withdraws a delayed will: its client is here again.
@@ -97,9 +106,9 @@ func (k *keptSessions) publish(s *keptSession) {
 	}
 }
 
-// left notes that a client's connection has ended, and returns its will if that is due now. Without room for one more session, or without an
-// expiry, the session ends too.
-func (k *keptSessions) left(c *conn, s *keptSession, expiry uint32, w *willing) (now *willing) {
+// left notes that a client's connection has ended, and returns its will if that is due now. Without an expiry the session ends too. Without room for
+// one more it is on disk alone. elsewhere: another node's connection has taken it over.
+func (k *keptSessions) left(c *conn, s *keptSession, expiry uint32, w *willing, elsewhere bool) (now *willing) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if s.owner != c { // another connection has taken it over, and overtaken has seen to the will
@@ -109,12 +118,17 @@ func (k *keptSessions) left(c *conn, s *keptSession, expiry uint32, w *willing) 
 	if s.discarded { // so its will is due, whatever its delay (section 3.1.3.2.2)
 		return w
 	}
+	lasts := time.Duration(expiry) * time.Second
+	k.storeLeft(s, lasts)
+	if elsewhere { // overtaken has seen to the will
+		delete(k.all, s.of)
+		return nil
+	}
 	if expiry == 0 || s.erased || k.away >= k.most || k.g.ctx.Err() != nil {
 		delete(k.all, s.of)
 		return w
 	}
 	k.away++
-	lasts := time.Duration(expiry) * time.Second
 	s.until = k.g.cfg.Now().Add(lasts)
 	if w == nil || w.delay == 0 {
 		return w
@@ -222,33 +236,4 @@ func (c *conn) kept() *keptSession {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.more.state
-}
-
-// remember notes a subscription of a session that outlasts its connection.
-func (c *conn) remember(sub subscription) {
-	c.changeKept(func(subs []subscription) []subscription {
-		if i := slices.IndexFunc(subs, func(o subscription) bool { return o.filter == sub.filter }); i >= 0 {
-			subs[i] = sub
-			return subs
-		}
-		return append(subs, sub)
-	})
-}
-
-// forget ends a subscription of such a session.
-func (c *conn) forget(filter string) {
-	c.changeKept(func(subs []subscription) []subscription {
-		return slices.DeleteFunc(subs, func(o subscription) bool { return o.filter == filter })
-	})
-}
-
-func (c *conn) changeKept(change func([]subscription) []subscription) {
-	s := c.kept()
-	if s == nil {
-		return
-	}
-	k := &c.gate.kept
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	s.subs = change(s.subs)
 }

@@ -38,15 +38,23 @@ func Module() module.Module {
 	var s settings
 	lite, pg := filterdb.Migrations()
 	return module.Module{Name: "mqtt", Settings: &s, Tables: module.Tables{SQLite: lite, Postgres: pg}, Start: func(ctx context.Context, h *module.Host) error {
-		kept, err := filterdb.Open(ctx, filterdb.Config{DB: h.Database, Mailbox: h.Mailbox, Several: h.Own != nil, Parse: parseFilter, Now: h.Now, Log: h.Log})
+		stored, err := filterdb.OpenSessions(ctx, filterdb.SessionsConfig{DB: h.Database, Node: h.Node, Several: h.Own != nil, Now: h.Now, Log: h.Log})
+		if err != nil {
+			return err
+		}
+		h.Close("sessions of MQTT devices", closing, stored.Close)
+		h.EraseApp(stored.EraseApp)
+		var g *Gateway
+		move := func(ctx context.Context, d filterdb.Device, before int64) error { return g.move(ctx, d, before) }
+		kept, err := filterdb.Open(ctx, filterdb.Config{DB: h.Database, Mailbox: h.Mailbox, Move: move, Several: h.Own != nil, Parse: parseFilter, Now: h.Now, Log: h.Log})
 		if err != nil {
 			return err
 		}
 		h.Close("filters of MQTT devices", closing, kept.Close)
 		h.EraseApp(kept.EraseApp)
-		g := New(Config{
+		g = New(Config{
 			Hub: h.Hub, Reactor: h.Reactor, Access: h.Access, Publisher: h.Publisher, Objects: h.Objects, Topics: h.Topics, Requests: h.Requests, ReadDraft: h.ReadDraft,
-			PublishLimit: h.Publishes.Take, Now: h.Now, Version: h.Version, QoS2: s.QoS2, Elsewhere: s.Elsewhere, Filters: kept, Several: h.Own != nil, Log: h.Log,
+			PublishLimit: h.Publishes.Take, Now: h.Now, Version: h.Version, QoS2: s.QoS2, Elsewhere: s.Elsewhere, Filters: kept, Sessions: stored, Waiting: h.Mailbox, Several: h.Own != nil, Log: h.Log,
 		})
 		h.Close("MQTT", closing, g.Close)
 		h.EraseRecipient(g.eraseRecipient)

@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/request"
 	"godwit.dev/godwit/internal/notify/delivery"
 	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/notify/session"
 	"godwit.dev/godwit/internal/objects/object"
@@ -39,8 +40,9 @@ const (
 	maxWaitingBytes  = 512 << 10        // and their bytes
 	maxBatch         = 512              // messages that a lane carries out at once
 	maxAliases       = 16               // topic aliases of a client
-	maxSubscriptions = 512              // filters that a session keeps while its client is away
-	maxAway          = 100_000          // sessions that are kept for clients who are away
+	maxSubscriptions = 512              // filters of a session that outlasts its connection
+	maxFilterBytes   = 64 << 10         // and their bytes
+	maxAway          = 100_000          // sessions that are in memory for clients who are away
 	maxAsking        = 1024             // requests of clients under way
 	maxFigures       = 8                // filters of figures that a client follows
 	maxExpirySeconds = 30 * 24 * 3600   // session expiry
@@ -57,6 +59,12 @@ type Access interface {
 	Known(c access.Claim) (access.Client, error)
 	Revision() uint64
 	App(name string) (access.App, error)
+}
+
+// Waiting is what waits in mailboxes: *mailbox.Mailbox.
+type Waiting interface {
+	Pending(ctx context.Context, qs []mailbox.PendingQuery) ([]mailbox.PendingResult, error)
+	Recall(ctx context.Context, app, id, to string) (n int, err error)
 }
 
 // Config are the parts and settings of a Gateway.
@@ -78,9 +86,11 @@ type Config struct {
 	ReadDraft func(body []byte) (*notification.Draft, error)
 	// PublishLimit takes n messages from a key's budget. wait > 0: they are refused. Nil: no limit.
 	PublishLimit func(key string, n int) (wait time.Duration)
-	Now          func() time.Time // nil: the system's clock
-	Filters      *filterdb.Store  // of topics that devices follow while they are away; nil: none outlasts its connection
-	QoS2         bool             // clients of MQTT 5 may publish at QoS 2, as those of 3.1.1 may in any case
+	Now          func() time.Time   // nil: the system's clock
+	Filters      *filterdb.Store    // of topics that devices follow while they are away; nil: none outlasts its connection
+	Sessions     *filterdb.Sessions // on disk; nil: they are in memory alone
+	Waiting      Waiting            // what waits for devices; nil: nothing is moved to other members of a queue
+	QoS2         bool               // clients of MQTT 5 may publish at QoS 2, as those of 3.1.1 may in any case
 	Version      string
 	Several      bool   // there are other nodes, to which clients of this one can go
 	Elsewhere    string // addresses where they can go, as a server reference of MQTT 5; empty: they know
@@ -98,6 +108,7 @@ type Gateway struct {
 	begun  time.Time
 
 	watchers watchers
+	extendAt time.Time // when the stored sessions of connected clients are extended; of the sweeper
 
 	mu      sync.Mutex
 	lanes   map[string]*lane // by app
@@ -167,6 +178,7 @@ func (g *Gateway) keepSwept() {
 		case <-tick.C:
 			g.kept.sweep()
 			g.extendKept()
+			g.sweepStored()
 		}
 	}
 }

@@ -47,13 +47,39 @@ func (q *queue) Write(k frame.ServerKind, head, tail []byte) bool {
 	if q.c.has(ended) {
 		return false
 	}
-	if n.matched > 0 && n.matched < q.ended {
-		q.c.mu.Lock()
-		defer q.c.mu.Unlock()
-		q.c.settleLater(flying{id: string(n.id), kept: true}) // its publish was under way when the former session ended
+	if n.matched > 0 && n.matched < q.ended && !q.shares(&n) {
+		q.former(&n)
 		return true
 	}
 	return q.c.deliverKept(&n)
+}
+
+// shares reports whether the client is still a member of a queue by which a message has come.
+func (q *queue) shares(n *note) bool {
+	q.c.mu.Lock()
+	defer q.c.mu.Unlock()
+	return slices.ContainsFunc(n.shares, func(s string) bool { return slices.Contains(q.filters, s) })
+}
+
+// former settles a message whose publish was under way when the device's former session ended. One of a queue goes to another member first.
+func (q *queue) former(n *note) {
+	c, id := q.c, string(n.id)
+	settle := func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.settleLater(flying{id: id, kept: true})
+	}
+	if len(n.shares) == 0 {
+		settle()
+		return
+	}
+	c.gate.start(func() {
+		if err := c.gate.move(c.gate.ctx, q.of, q.ended); err != nil { // it comes again at the next connection
+			c.gate.cfg.Log.Warn("messages of an MQTT queue could not be moved to another member", "error", err)
+			return
+		}
+		settle()
+	})
 }
 
 // Probe implements session.Transport: the session lives as long as that of the connection.
@@ -182,11 +208,6 @@ func (c *conn) keepThen(a *ask, keep []string) {
 	if len(keep) == 0 {
 		return
 	}
-	c.mu.Lock()
-	a.keeping, a.kept = true, true
-	m := c.busy()
-	m.asks = append(m.asks, a)
-	c.mu.Unlock()
 	c.keep(keep, func(err error) {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -201,16 +222,6 @@ func (c *conn) keepThen(a *ask, keep []string) {
 			c.answerReady()
 		}
 	})
-}
-
-// answerUnlessKeeping answers a packet that waits for nothing.
-func (c *conn) answerUnlessKeeping(a *ask) {
-	c.mu.Lock()
-	waits := a.keeping || a.kept
-	c.mu.Unlock()
-	if !waits {
-		c.answer(a)
-	}
 }
 
 // until is when the filters of a connected device are over, unless it is extended. c.mu is held.
@@ -345,16 +356,23 @@ func (g *Gateway) keptFor(app string, j *job) (drafts []*notification.Draft) {
 		names, err := g.cfg.Hub.Online(g.ctx, app, box)
 		return err == nil && len(names) > 0
 	}
-	boxes, rev := g.cfg.Filters.Match(app, m.Topic, here)
-	for part := range slices.Chunk(boxes, notification.MaxRecipients) {
-		ttl := notification.MaxTTL
-		if j.expiry > 0 {
-			ttl = min(ttl, time.Duration(j.expiry)*time.Second)
-		}
+	boxes, shares, rev := g.cfg.Filters.Match(app, m.Topic, here)
+	ttl := notification.MaxTTL
+	if j.expiry > 0 {
+		ttl = min(ttl, time.Duration(j.expiry)*time.Second)
+	}
+	add := func(to []string, shares []string) {
 		drafts = append(drafts, &notification.Draft{
-			To: part, TTL: ttl,
-			Content: notification.Content{Category: keptCategory, Title: fromTopic(m.Topic), Body: keptBody(m.ContentType, j.forward), Data: m.Data, ContentType: matchedAt(rev)},
+			To: to, TTL: ttl,
+			Content: notification.Content{Category: keptCategory, Title: fromTopic(m.Topic), Body: keptBody(m.ContentType, j.forward, shares), Data: m.Data, ContentType: matchedAt(rev)},
 		})
+	}
+	for box, by := range shares {
+		add([]string{box}, by)
+	}
+	boxes = slices.DeleteFunc(boxes, func(box string) bool { return shares[box] != nil })
+	for part := range slices.Chunk(boxes, notification.MaxRecipients) {
+		add(part, nil)
 	}
 	return drafts
 }
@@ -378,11 +396,17 @@ func (l *lane) keepFor(ctx context.Context, batch []job) {
 }
 
 // eraseRecipient deletes what waits for the devices of an erased recipient, with their filters.
-func (g *Gateway) eraseRecipient(ctx context.Context, app, recipient string) (int, error) {
-	if g.cfg.Filters == nil {
-		return 0, nil
+func (g *Gateway) eraseRecipient(ctx context.Context, app, recipient string) (n int, err error) {
+	if g.cfg.Sessions != nil {
+		if n, err = g.cfg.Sessions.EraseRecipient(ctx, app, recipient); err != nil {
+			return n, err //nolint:wrapcheck // says what it erased
+		}
 	}
-	return g.cfg.Filters.EraseRecipient(ctx, app, recipient) //nolint:wrapcheck // says what it erased
+	if g.cfg.Filters == nil {
+		return n, nil
+	}
+	some, err := g.cfg.Filters.EraseRecipient(ctx, app, recipient)
+	return max(n, some), err //nolint:wrapcheck // says what it erased; most devices are in both
 }
 
 // extendKept has the filters of connected devices last.

@@ -17,15 +17,14 @@ type subscription struct {
 	noLocal bool
 }
 
-// ask is a SUBSCRIBE or UNSUBSCRIBE packet that is answered once the registrations in it are stored.
+// ask is a SUBSCRIBE or UNSUBSCRIBE packet that is answered once what it changes is stored.
 type ask struct {
 	of      wire.Type // SUBACK or UNSUBACK
 	packet  uint16
 	reasons []wire.Reason
 	why     string
 	open    map[object.Key]int // indexes of what is not stored yet
-	keeping bool               // its filters of topics are not stored yet
-	kept    bool               // it has such filters
+	keeping bool               // its filters of topics that wait are not stored yet
 	left    int                // of an UNSUBSCRIBE packet: how many of its objects are not stored yet
 	digest  string             // of the device's registrations
 }
@@ -45,42 +44,97 @@ func (c *conn) subscribe(p wire.Packet, in *input) error {
 		c.answer(a)
 		return nil
 	}
-	byGroup := make(map[string][][]byte)
-	var keep []string
-	for _, f := range s.Filters {
-		if first, _, _ := strings.Cut(string(f.Name), "/"); f.NoLocal && first == shareLevel { // section 3.8.3.1
+	list := make([]subscription, len(s.Filters))
+	for i, f := range s.Filters {
+		list[i] = subscription{filter: string(f.Name), qos: f.QoS, noLocal: f.NoLocal}
+		if first, _, _ := strings.Cut(list[i].filter, "/"); f.NoLocal && first == shareLevel { // section 3.8.3.1
 			return broken(wire.ProtocolError, "SUBSCRIBE: a shared subscription with No Local")
 		}
 	}
-	for i, f := range s.Filters {
-		sub := subscription{filter: string(f.Name), qos: f.QoS, noLocal: f.NoLocal}
-		var why string
-		if key, is, wrong := objectFilter(sub.filter); is {
-			if a.reasons[i], why = wrong, "objects are subscribed to by name: o/GROUP/OBJECT, without wildcards"; wrong == wire.Success {
-				why = ""
-				a.wait(key, i)
-				byGroup[key.Group] = append(byGroup[key.Group], []byte(key.Object))
-				c.wantObject(&sub)
-			}
-		} else {
+	c.changeStored(in, func(subs []subscription) []subscription { return with(subs, list) }, func(in *input, err error) {
+		if err != nil {
+			c.notStored(a)
+			return
+		}
+		c.begin(a, list, in)
+	})
+	return nil
+}
+
+// begin begins the subscriptions of a SUBSCRIBE packet.
+func (c *conn) begin(a *ask, list []subscription, in *input) {
+	byGroup := make(map[string][][]byte)
+	var keep []string
+	forgotten := false
+	for i := range list {
+		sub, why := list[i], ""
+		key, is, wrong := objectFilter(sub.filter)
+		switch {
+		case !c.remembers(sub):
+			a.reasons[i], why = wire.QuotaExceeded, "this session has as many subscriptions as one may have"
+		case is && wrong == wire.Success:
+			a.wait(key, i)
+			byGroup[key.Group] = append(byGroup[key.Group], []byte(key.Object))
+			c.wantObject(&sub)
+		case is:
+			a.reasons[i], why = wrong, "objects are subscribed to by name: o/GROUP/OBJECT, without wildcards"
+		default:
 			a.reasons[i], why = c.grant(&sub, in)
 		}
 		if a.why == "" {
 			a.why = why
 		}
-		if !a.reasons[i].Failed() {
-			c.remember(sub)
-			if _, inner, _ := cutShare(sub.filter); sub.qos > 0 && !f.NoLocal && c.mayKeep(inner) {
-				a.reasons[i] = wire.GrantedQoS1
-				keep = append(keep, sub.filter)
-			} else if c.has(queued) {
-				c.dropKept(sub.filter)
-			}
+		if a.reasons[i].Failed() {
+			forgotten = c.forget(sub.filter) || forgotten
+			continue
+		}
+		if _, inner, _ := cutShare(sub.filter); sub.qos > 0 && !sub.noLocal && c.mayKeep(inner) {
+			a.reasons[i] = wire.GrantedQoS1
+			keep = append(keep, sub.filter)
+		} else if c.has(queued) {
+			c.dropKept(sub.filter)
 		}
 	}
+	if forgotten {
+		c.storeSession()
+	}
+	for key, i := range a.open {
+		a.reasons[i] = wire.GrantedQoS1
+		if c.isLow(objectLevel + "/" + key.Group + "/" + key.Object) {
+			a.reasons[i] = wire.Success
+		}
+	}
+	a.keeping = len(keep) > 0
+	c.answerOnceStored(a)
 	c.keepThen(a, keep)
-	c.register(a, byGroup, in)
-	return nil
+	for group, objects := range byGroup {
+		in.frame = frame.Client{Kind: frame.KindRegister, Group: []byte(group), Objects: objects}
+		c.sess.Frame(&in.frame)
+	}
+}
+
+// answerOnceStored answers a packet, or keeps it until it waits for nothing.
+func (c *conn) answerOnceStored(a *ask) {
+	if !a.waits() {
+		c.answer(a)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.busy()
+	m.asks = append(m.asks, a)
+}
+
+// waits reports whether the answer to a packet waits for the store.
+func (a *ask) waits() bool { return len(a.open) > 0 || a.left > 0 || a.keeping }
+
+// notStored answers a packet that changes nothing, since that cannot be stored.
+func (c *conn) notStored(a *ask) {
+	a.why = "the subscription cannot be stored now; send this again later"
+	for i := range a.reasons {
+		a.reasons[i] = wire.Unspecified
+	}
+	c.answer(a)
 }
 
 func (a *ask) wait(key object.Key, i int) {
@@ -119,30 +173,6 @@ func (c *conn) wantObject(s *subscription) {
 		m.low = slices.Delete(m.low, i, i+1)
 	}
 	c.tidy()
-}
-
-// register registers for the objects of a SUBSCRIBE packet, whose answer waits until that is stored. Without objects the answer is sent now.
-func (c *conn) register(a *ask, byGroup map[string][][]byte, in *input) {
-	if len(byGroup) == 0 {
-		c.answerUnlessKeeping(a)
-		return
-	}
-	for key, i := range a.open {
-		a.reasons[i] = wire.GrantedQoS1
-		if c.isLow(objectLevel + "/" + key.Group + "/" + key.Object) {
-			a.reasons[i] = wire.Success
-		}
-	}
-	c.mu.Lock()
-	m := c.busy()
-	if !slices.Contains(m.asks, a) {
-		m.asks = append(m.asks, a)
-	}
-	c.mu.Unlock()
-	for group, objects := range byGroup {
-		in.frame = frame.Client{Kind: frame.KindRegister, Group: []byte(group), Objects: objects}
-		c.sess.Frame(&in.frame)
-	}
 }
 
 func (c *conn) isLow(name string) bool {
@@ -196,7 +226,7 @@ func (c *conn) unregisteredSome(digest string) {
 // answerReady answers the packets that wait for no more. c.mu is held.
 func (c *conn) answerReady() {
 	c.more.asks = slices.DeleteFunc(c.more.asks, func(a *ask) bool {
-		if len(a.open) > 0 || a.left > 0 || a.keeping {
+		if a.waits() {
 			return false
 		}
 		c.answer(a)
@@ -377,32 +407,39 @@ func (c *conn) unsubscribe(p wire.Packet, in *input) error {
 	}
 	c.sess.Alive()
 	a := &ask{of: wire.UNSUBACK, packet: s.ID, reasons: make([]wire.Reason, len(s.Filters))}
-	var objects []object.Key
+	list := make([]string, len(s.Filters))
 	for i, f := range s.Filters {
-		filter := string(f.Name)
+		list[i] = string(f.Name)
+	}
+	c.changeStored(in, func(subs []subscription) []subscription { return without(subs, list) }, func(in *input, err error) {
+		if err != nil {
+			c.notStored(a)
+			return
+		}
+		c.stop(a, list, in)
+	})
+	return nil
+}
+
+// stop ends the subscriptions of an UNSUBSCRIBE packet.
+func (c *conn) stop(a *ask, list []string, in *input) {
+	var objects []object.Key
+	for i, filter := range list {
 		if key, is, wrong := objectFilter(filter); !is {
 			a.reasons[i] = c.drop(filter, in)
 		} else if a.reasons[i] = wrong; wrong == wire.Success {
 			c.wantObject(&subscription{filter: filter, qos: 1})
 			objects = append(objects, key)
 		}
-		c.forget(filter)
 		c.dropKept(filter)
 	}
-	if a.left = len(objects); a.left == 0 {
-		c.answer(a)
-		return nil
-	}
-	c.mu.Lock()
-	m := c.busy()
-	m.asks = append(m.asks, a)
-	c.mu.Unlock()
+	a.left = len(objects)
+	c.answerOnceStored(a)
 	for _, key := range objects {
 		in.one[0] = []byte(key.Object)
 		in.frame = frame.Client{Kind: frame.KindUnregister, Group: []byte(key.Group), Objects: in.one[:]}
 		c.sess.Frame(&in.frame)
 	}
-	return nil
 }
 
 // drop ends one subscription.

@@ -50,11 +50,13 @@ func (g *Gateway) closed(c *conn) {
 	var r *rights
 	var expiry uint32
 	var q *queue
-	if m != nil && c.has(welcomed) {
-		w, s, r, expiry = m.will, m.state, c.rights(), m.expiry
-		m.will, m.state = nil, nil
-	}
+	replaced := false
 	if m != nil {
+		if c.has(welcomed) {
+			w, r = m.will, c.rights()
+		}
+		s, expiry, replaced = m.state, m.expiry, m.replaced
+		m.will, m.state = nil, nil
 		m.flight, m.later, m.asks = nil, nil, nil
 		q, m.queue = m.queue, nil
 	}
@@ -63,10 +65,9 @@ func (g *Gateway) closed(c *conn) {
 		w = nil
 	}
 	app := c.sess.App()
-	replaced := s != nil && !g.kept.owns(c, s)
-	g.leaveQueue(q, expiry, replaced)
+	g.leaveQueue(q, expiry, replaced || s != nil && !g.kept.owns(c, s))
 	if s != nil {
-		w = g.kept.left(c, s, expiry, w)
+		w = g.kept.left(c, s, expiry, w, replaced && g.cfg.Several)
 	}
 	if w != nil {
 		g.laneOf(app).add(w.job)

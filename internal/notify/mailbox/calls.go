@@ -8,6 +8,11 @@ import (
 
 // The API calls the methods below directly on the store. Publishes and sessions use the store itself.
 
+// Pending finds copies that wait.
+func (m *Mailbox) Pending(ctx context.Context, qs []PendingQuery) ([]PendingResult, error) {
+	return m.store.Pending(ctx, qs)
+}
+
 // Items reads copies by position; see Reader.
 func (m *Mailbox) Items(ctx context.Context, refs []Ref) ([]*Item, error) {
 	return m.store.Items(ctx, refs)

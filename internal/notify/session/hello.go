@@ -95,8 +95,14 @@ func (h *Hub) decide(v verification, claim access.Claim, c access.Client, err er
 		err = notification.CheckName("recipient", c.Recipient)
 	}
 	if k, ok := v.s.t.(Knower); ok && err == nil && !v.renew {
-		err = k.Verified(c)
+		k.Verified(c, func(err error) { h.decided(v, claim, c, err) })
+		return
 	}
+	h.decided(v, claim, c, err)
+}
+
+// decided refuses or admits a client.
+func (h *Hub) decided(v verification, claim access.Claim, c access.Client, err error) {
 	switch {
 	case err != nil:
 		h.log.DebugContext(h.ctx, "client refused", "app", claim.App, "error", err)

@@ -31,8 +31,9 @@ type Transport interface {
 
 // Knower is a Transport that has to know its client before the welcome: what its credential allows beyond a session.
 type Knower interface {
-	// Verified is called without the session locked, while reading is paused. An error refuses the client.
-	Verified(who access.Client) error
+	// Verified is called without the session locked, while reading is paused. The transport calls done once, then or later; an error refuses the
+	// client.
+	Verified(who access.Client, done func(error))
 }
 
 // Corker is a Transport that can send many small frames at once.

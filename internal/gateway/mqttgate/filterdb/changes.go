@@ -17,6 +17,8 @@ type change struct {
 	filter string // that is kept or dropped
 	until  time.Time
 	rev    int64       // of the end that is unmarked
+	shared bool        // of a device that is forgotten: it has shared filters
+	ended  bool        // this change has deleted rows
 	done   func(error) // may be nil
 }
 
@@ -50,6 +52,7 @@ func (w *changes) add(c change) {
 			w.kept--
 		}
 		c.done = both(o.done, c.done)
+		c.shared, c.ended = c.shared || o.shared, c.ended || o.ended
 		return true
 	})
 	if c.what == keep {
@@ -188,6 +191,7 @@ func (s *Store) ends(c change) {
 // end takes the filters that a change ends out of the index. s.mu is held.
 func (s *Store) end(c *change) {
 	if x := s.apps[c.of.App]; x != nil && (c.what == drop || c.what == forget) {
+		c.shared = c.shared || c.what == forget && x.devices[c.of].shares()
 		x.change(c)
 	}
 }
@@ -271,18 +275,34 @@ func (s *Store) carryOut(batch *changes) (left int, err error) {
 	}
 	var again changes
 	batch.each(func(c *change) {
-		if c.what != forget {
-			return
-		}
-		if gone := s.cfg.Mailbox.Erase(ctx, c.of.App, c.of.Mailbox()); gone != nil && !errors.Is(gone, mailbox.ErrNotFound) {
+		if gone := s.clear(ctx, c); gone != nil {
 			err = errors.Join(err, gone)
-			again.add(change{of: c.of, what: forget})
+			again.add(change{of: c.of, what: c.what, rev: c.rev, shared: c.shared, ended: c.ended})
 		}
 	})
 	if err != nil {
 		return s.putBack(&again, err), err
 	}
 	return 0, nil
+}
+
+// clear empties the mailbox of a device that is forgotten, once nothing matches its filters any more. If it shared some, the node that has deleted them
+// moves what has come by them. What a publish under way stores after that, or a node that stops does not move, is moved when the end is unmarked.
+func (s *Store) clear(ctx context.Context, c *change) error {
+	switch {
+	case c.what == unmark && c.ended:
+		return s.move(ctx, c.of, c.rev)
+	case c.what != forget || c.shared && !c.ended:
+		return nil
+	case c.shared:
+		if err := s.move(ctx, c.of, anew); err != nil {
+			return err
+		}
+	}
+	if err := s.cfg.Mailbox.Erase(ctx, c.of.App, c.of.Mailbox()); err != nil && !errors.Is(err, mailbox.ErrNotFound) {
+		return err
+	}
+	return nil
 }
 
 // commit stores a batch. The table is not read meanwhile: a reading from before the commit must not replace the index from after it.
@@ -358,13 +378,18 @@ func (c *change) store(ctx context.Context, tx sqltx.Tx, now time.Time) (err err
 	case extend:
 		_, err = tx.Exec(ctx, "UPDATE filter SET until = $4 WHERE app = $1 AND recipient = $2 AND device = $3", append(key, c.until.UnixMilli())...)
 	case forget:
-		if _, err := tx.Exec(ctx, "DELETE FROM filter WHERE app = $1 AND recipient = $2 AND device = $3", key...); err != nil {
+		rows, err := tx.Exec(ctx, "DELETE FROM filter WHERE app = $1 AND recipient = $2 AND device = $3", key...)
+		if err != nil {
 			return err
 		}
+		c.ended = c.ended || rows > 0
 		_, err = tx.Exec(ctx, `INSERT INTO ended (app, recipient, device, n, at) SELECT $1, $2, $3, n, $4 FROM revision
 			WHERE id = 1 ON CONFLICT (app, recipient, device) DO UPDATE SET n = excluded.n, at = excluded.at`, append(key, now.UnixMilli())...)
+		return err
 	case unmark:
-		_, err = tx.Exec(ctx, "DELETE FROM ended WHERE app = $1 AND recipient = $2 AND device = $3 AND n = $4", append(key, c.rev)...)
+		rows, err := tx.Exec(ctx, "DELETE FROM ended WHERE app = $1 AND recipient = $2 AND device = $3 AND n = $4", append(key, c.rev)...)
+		c.ended = c.ended || rows > 0
+		return err
 	case drop:
 		_, err = tx.Exec(ctx, "DELETE FROM filter WHERE app = $1 AND recipient = $2 AND device = $3 AND filter = $4", append(key, c.filter)...)
 	default:

@@ -140,7 +140,7 @@ func TestMatchesOfAFormerSessionAreKnown(t *testing.T) {
 			d := device("d")
 			match := func() int64 {
 				t.Helper()
-				boxes, rev := n.Match("demo", "jobs.1", func(string) bool { return false })
+				boxes, _, rev := n.Match("demo", "jobs.1", func(string) bool { return false })
 				if len(boxes) != 1 {
 					t.Fatalf("a message goes to %v", boxes)
 				}

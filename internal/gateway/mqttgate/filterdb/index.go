@@ -123,8 +123,14 @@ func (x *index) stored(c *change, rev int64, now time.Time) {
 	}
 }
 
+// group is a shared filter and the mailboxes of its members.
+type group struct {
+	share   string
+	members []string
+}
+
 // match returns the mailboxes of devices that follow a topic alone, and for each shared filter those of its members.
-func (x *index) match(name string, now time.Time) (alone []string, shared [][]string) {
+func (x *index) match(name string, now time.Time) (alone []string, shared []group) {
 	var queues map[string][]string
 	x.tree.Match(name, func(e *entry) {
 		switch {
@@ -138,22 +144,43 @@ func (x *index) match(name string, now time.Time) (alone []string, shared [][]st
 			alone = append(alone, e.of.mailbox)
 		}
 	})
-	for _, members := range queues {
+	for share, members := range queues {
 		x.turn++
 		n := x.turn % len(members)
-		shared = append(shared, append(members[n:len(members):len(members)], members[:n]...))
+		shared = append(shared, group{share, append(members[n:len(members):len(members)], members[:n]...)})
 	}
 	return alone, shared
 }
 
-// choose adds one member of each shared filter, if possible one that is here, and leaves out what is there twice.
-func choose(alone []string, shared [][]string, here func(string) bool) []string {
-	for _, members := range shared {
-		i := max(0, slices.IndexFunc(members, here))
-		alone = append(alone, members[i])
+// choose adds one member of each shared filter, if possible one that is here, and leaves out what is there twice. shares are the shared filters by
+// which a mailbox was chosen.
+func choose(alone []string, shared []group, here func(string) bool) (boxes []string, shares map[string][]string) {
+	for _, g := range shared {
+		box := g.members[max(0, slices.IndexFunc(g.members, here))]
+		alone = append(alone, box)
+		if shares == nil {
+			shares = make(map[string][]string)
+		}
+		shares[box] = append(shares[box], g.share)
 	}
 	slices.Sort(alone)
-	return slices.Compact(alone)
+	return slices.Compact(alone), shares
+}
+
+// members returns the mailboxes of the devices that share a filter, sorted.
+func (x *index) members(share string, now time.Time) (list []string) {
+	for _, k := range x.devices {
+		if i := k.find(share); i >= 0 && k.entries[i].share != "" && k.until.After(now) {
+			list = append(list, k.mailbox)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// shares reports whether a device has a shared filter.
+func (k *kept) shares() bool {
+	return k != nil && slices.ContainsFunc(k.entries, func(e *entry) bool { return e.share != "" })
 }
 
 func (x *index) filtersOf(d Device, now time.Time) (list []string) {

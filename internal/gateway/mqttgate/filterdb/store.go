@@ -71,6 +71,9 @@ type Config struct {
 	DB      Database
 	Mailbox Mailbox
 	Several bool // other nodes change the filters too
+	// Move moves what waits for a device by shared filters to their other members, before it is erased with the rest. before: only what was
+	// matched at an earlier revision. Nil: nothing is moved.
+	Move func(ctx context.Context, d Device, before int64) error
 	// Parse takes a filter apart: the queue that shares it, if one does, and the patterns of topics.
 	Parse func(filter string) (queue string, patterns []string)
 	Now   func() time.Time
@@ -237,18 +240,30 @@ func (s *Store) refresh() {
 	}
 }
 
-// Match returns the mailboxes of the devices that follow a topic. Of those that share a queue it chooses one, if possible one that is here. rev is the
-// revision of the filters: a message that was matched at one before Ended is for a former session of a device.
-func (s *Store) Match(app, name string, here func(mailbox string) bool) (boxes []string, rev int64) {
+// Match returns the mailboxes of the devices that follow a topic. Of those that share a queue it chooses one, if possible one that is here; shares are the
+// filters by which it has chosen a mailbox. rev is the revision of the filters: a message that was matched at one before Ended is for a former session of
+// a device.
+func (s *Store) Match(app, name string, here func(mailbox string) bool) (boxes []string, shares map[string][]string, rev int64) {
 	s.mu.Lock()
 	x, rev := s.apps[app], s.rev
 	if x == nil {
 		s.mu.Unlock()
-		return nil, rev
+		return nil, nil, rev
 	}
 	found, shared := x.match(name, s.cfg.Now())
 	s.mu.Unlock()
-	return choose(found, shared, here), rev
+	boxes, shares = choose(found, shared, here)
+	return boxes, shares, rev
+}
+
+// Members returns the mailboxes of the devices that share a filter, sorted.
+func (s *Store) Members(app, share string) []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if x := s.apps[app]; x != nil {
+		return x.members(share, s.cfg.Now())
+	}
+	return nil
 }
 
 // Ended returns the revision with which the device's last session ended; 0: none has lately. A message that was matched before that can be stored
@@ -260,6 +275,14 @@ func (s *Store) Ended(d Device) (rev int64) {
 		return x.ended[d].rev
 	}
 	return 0
+}
+
+// Known reports whether a device has filters, also if their time is over.
+func (s *Store) Known(d Device) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	x := s.apps[d.App]
+	return x != nil && x.devices[d] != nil
 }
 
 // Filters returns the filters of a device.
@@ -327,6 +350,10 @@ func (s *Store) EraseRecipient(ctx context.Context, app, recipient string) (int,
 		err = s.load(ctx, anew) // before the mailboxes are erased, so that nothing matches any more
 	}
 	for _, d := range devices {
+		if moved := s.move(ctx, d, anew); moved != nil {
+			err = errors.Join(err, moved)
+			continue
+		}
 		if gone := s.cfg.Mailbox.Erase(ctx, app, d.Mailbox()); gone != nil && !errors.Is(gone, mailbox.ErrNotFound) {
 			err = errors.Join(err, gone)
 		}
@@ -350,4 +377,12 @@ func (s *Store) EraseApp(ctx context.Context, app string) error {
 		return err
 	}
 	return s.load(ctx, anew)
+}
+
+// move moves what waits for a device by shared filters.
+func (s *Store) move(ctx context.Context, d Device, before int64) error {
+	if s.cfg.Move == nil {
+		return nil
+	}
+	return s.cfg.Move(ctx, d, before)
 }

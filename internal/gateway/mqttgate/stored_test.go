@@ -1,0 +1,192 @@
+package mqttgate_test
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"godwit.dev/godwit/internal/gateway/gatetest"
+	"godwit.dev/godwit/internal/gateway/mqttgate/filterdb"
+	"godwit.dev/godwit/internal/gateway/mqttgate/wire"
+	"godwit.dev/godwit/internal/objects/object"
+)
+
+// leaves disconnects a client, and forgets its session in memory.
+func (k *kept) leaves(t *testing.T, p *peer) {
+	t.Helper()
+	p.parts(k)
+	until(t, "the client is away", func() bool { return k.metric(t, "godwit_mqtt_sessions", "connected") == 0 })
+	k.gateway.ForgetAway()
+}
+
+// TestStoredSessionIsWhatItWas: a client that comes back after a restart has its mailbox, objects, topics, queues and filters, and what it has ended is
+// over.
+func TestStoredSessionIsWhatItWas(t *testing.T) {
+	for _, v := range []wire.Version{wire.V311, wire.V5} {
+		t.Run(fmt.Sprint(v), func(t *testing.T) {
+			s := keeping(t)
+			hello, props := lasting(v, "unit", "phone")
+			p := connect(t, s.Server, hello, props...)
+			s.Put(t, "config", object.Put{Version: 7, Payload: []byte(`1`), ContentType: "application/json"})
+			p.subscribed(1, "inbox", "kept/#")
+			p.subscribed(0, "news/#", "$share/q/work/+", "ended/#")
+			p.subscribed(1, "o/region-1/config")
+			m := p.message("o/region-1/config", "1")
+			p.send(wire.AppendAck(nil, v, wire.PUBACK, m.ID, wire.Success, nil))
+			p.send(wire.AppendUnsubscribe(nil, v, 77, "ended/#"))
+			p.suback(wire.UNSUBACK)
+			for range 2 {
+				s.leaves(t, p)
+				if p = connect(t, s.Server, hello, props...); !p.ack.Present {
+					t.Fatal("the session is not present")
+				}
+				s.Tell(t, "ended.1", `0`)
+				s.Tell(t, "news.1", `1`)
+				p.message("news/1", "1")
+				s.Tell(t, "work.1", `2`)
+				p.message("work/1", "2")
+				ben := connect(t, s.Server, hi(v, "ben", ""))
+				ben.told(1, "kept/1", "x")
+				m := p.message("kept/1", "x")
+				p.send(wire.AppendAck(nil, v, wire.PUBACK, m.ID, wire.Success, nil))
+				_ = ben.nc.Close()
+				until(t, "the message is acknowledged", func() bool {
+					info, err := s.Mailbox.Recipient(t.Context(), gatetest.App, filterdb.Device{App: gatetest.App, Recipient: "unit", Name: "phone"}.Mailbox())
+					return err == nil && info.Pending == 0
+				})
+			}
+			s.Send(t, draft("unit", "ride"))
+			p.note("ride")
+			s.Put(t, "config", object.Put{Version: 8, Payload: []byte(`2`), ContentType: "application/json"})
+			p.message("o/region-1/config", "2")
+		})
+	}
+}
+
+// TestExpiredSessionIsNotPresent: nor are its registrations, and what waits for it is gone.
+func TestExpiredSessionIsNotPresent(t *testing.T) {
+	for name, swept := range map[string]bool{"swept": true, "not swept": false} {
+		t.Run(name, func(t *testing.T) {
+			s := keeping(t)
+			hello, props := lasting(wire.V5, "unit", "phone") // for a minute
+			p := connect(t, s.Server, hello, props...)
+			p.subscribed(1, "kept/#", "inbox")
+			s.leaves(t, p)
+			s.ahead.Add(int64(61 * time.Second))
+			if swept {
+				s.pass(0)
+			}
+			if p = connect(t, s.Server, hello, props...); p.ack.Present {
+				t.Error("a session is present after its time")
+			}
+			until(t, "its filters are over", func() bool { return len(s.boxes("kept.1")) == 0 })
+			s.Send(t, draft("unit", "ride"))
+			p.ping() // and no notification
+		})
+	}
+}
+
+// TestSubscriptionsOfALastingSessionAreLimited: by their number and their bytes.
+func TestSubscriptionsOfALastingSessionAreLimited(t *testing.T) {
+	s := keeping(t)
+	hello, props := lasting(wire.V5, "unit", "phone")
+	p := connect(t, s.Server, hello, props...)
+	for i := range 256 {
+		n := strconv.Itoa(i)
+		if got := p.subscribed(0, "n/"+n, "o/region-1/"+n); got[0].Failed() || got[1].Failed() {
+			t.Fatalf("subscriptions %d and one more are answered %v", 2*i+1, got)
+		}
+		p.anyMessage() // the object is unknown
+	}
+	if got := p.subscribed(0, "o/region-1/256", "n/7"); !slices.Equal(got, []wire.Reason{wire.QuotaExceeded, wire.Success}) {
+		t.Errorf("one more and one again are answered %v", got)
+	}
+	long, _ := lasting(wire.V5, "unit", "tablet")
+	p = connect(t, s.Server, long, props...)
+	refused := 0
+	for i := range 250 {
+		name := strings.Repeat("x", 240) + strconv.Itoa(i)
+		got := p.subscribed(0, name, "o/region-1/"+name[:100]+name[240:])
+		for _, r := range got {
+			if r == wire.QuotaExceeded {
+				refused++
+			}
+		}
+		if !got[1].Failed() {
+			p.anyMessage()
+		}
+	}
+	if refused == 0 || refused == 500 {
+		t.Errorf("of 500 filters with 88 KB %d are refused", refused)
+	}
+}
+
+// away disconnects one of several clients.
+func (p *peer) away(s *kept) {
+	p.t.Helper()
+	p.send(wire.AppendDisconnect(nil, p.v, wire.Success, nil))
+	until(p.t, "the client is away", func() bool { return s.metric(p.t, "godwit_mqtt_sessions", "away") == 1 })
+}
+
+// TestMessagesOfAQueueGoToTheOtherMembersWhenOneEnds: MQTT 5, section 4.8.2.
+func TestMessagesOfAQueueGoToTheOtherMembersWhenOneEnds(t *testing.T) {
+	for name, end := range map[string]func(*testing.T, *kept, *peer, func(clean bool) *peer){
+		"its time is over": func(_ *testing.T, s *kept, p *peer, _ func(bool) *peer) {
+			p.away(s)
+			s.pass(61 * time.Second)
+		},
+		"a clean start": func(_ *testing.T, s *kept, p *peer, again func(bool) *peer) {
+			p.away(s)
+			again(true)
+		},
+		"it says so": func(_ *testing.T, _ *kept, p *peer, _ func(bool) *peer) {
+			p.send(wire.AppendDisconnect(nil, wire.V5, wire.Success, wire.AppendNumber(nil, wire.SessionExpiry, 0)))
+		},
+		"it is erased": func(t *testing.T, s *kept, p *peer, _ func(bool) *peer) {
+			p.away(s)
+			if _, err := s.filters.EraseRecipient(t.Context(), gatetest.App, "unit"); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := keeping(t)
+			hello, props := lasting(wire.V5, "unit", "one")
+			again := func(clean bool) *peer {
+				hello.Clean = clean
+				return connect(t, s.Server, hello, props...)
+			}
+			p := again(false)
+			p.subscribed(1, "$share/q/kept/#", "kept/own")
+			ben := connect(t, s.Server, hi(wire.V5, "ben", ""))
+			for i := range 3 { // none is acknowledged
+				ben.told(1, "kept/"+strconv.Itoa(i), strconv.Itoa(i))
+				p.message("kept/"+strconv.Itoa(i), strconv.Itoa(i))
+			}
+			ben.told(1, "kept/own", "own")
+			other, _ := lasting(wire.V5, "other", "two")
+			long := wire.AppendNumber(nil, wire.SessionExpiry, 3600)
+			q := connect(t, s.Server, other, long...)
+			q.subscribed(1, "$share/q/kept/#")
+			end(t, s, p, again)
+			got := make(map[string]string)
+			for range 4 {
+				m := q.anyMessage()
+				got[string(m.Topic)] = string(m.Payload)
+				q.send(wire.AppendAck(nil, wire.V5, wire.PUBACK, m.ID, wire.Success, nil))
+			}
+			if want := map[string]string{"kept/0": "0", "kept/1": "1", "kept/2": "2", "kept/own": "own"}; fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("the other member gets %v, want %v", got, want)
+			}
+			q.ping()
+			box := filterdb.Device{App: gatetest.App, Recipient: "unit", Name: "one"}.Mailbox()
+			until(t, "nothing waits for the one that has ended", func() bool {
+				info, err := s.Mailbox.Recipient(t.Context(), gatetest.App, box)
+				return err != nil || info.Pending == 0
+			})
+		})
+	}
+}
