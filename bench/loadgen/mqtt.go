@@ -206,6 +206,19 @@ func (c *PublishConfig) mailContent() content {
 	return content{bytes: packet, stamps: []int{head + stamp}, numbers: []int{head + number}, copies: 1}
 }
 
+// burstContent returns a row of PUBLISH packets to all.
+func (c *PublishConfig) burstContent() content {
+	var row content
+	for i := range c.Burst {
+		one := c.mqttContent()
+		binary.BigEndian.PutUint16(one.bytes[one.id:], uint16(i+1)) //nolint:gosec // fewer than a client may have unanswered
+		row.stamps = append(row.stamps, len(row.bytes)+one.stamps[0])
+		row.bytes = append(row.bytes, one.bytes...)
+		row.copies += one.copies
+	}
+	return row
+}
+
 // mqttContent returns a PUBLISH packet to one recipient, or to all.
 func (c *PublishConfig) mqttContent() content {
 	data, stamp := makeData(c.Size)
@@ -215,24 +228,29 @@ func (c *PublishConfig) mqttContent() content {
 	if c.ToAll {
 		body, copies = appendMQTTString(nil, topicAll), c.Recipients
 	}
+	id := len(body)
 	body = binary.BigEndian.AppendUint16(body, mqttPacketID)
 	packet := appendMQTT(nil, mqttPublish|mqttQoS1, append(body, data...))
 	head := len(packet) - len(body) - len(data)
-	out := content{bytes: packet, stamps: []int{head + len(body) + stamp}, copies: copies}
+	out := content{bytes: packet, stamps: []int{head + len(body) + stamp}, id: head + id, copies: copies}
 	if !c.ToAll {
 		out.numbers = []int{head + number}
 	}
 	return out
 }
 
-// mqttPub publishes at QoS 1.
-type mqttPub struct{ client, user string }
+// mqttPub publishes at QoS 1, one message at a time or a row of them.
+type mqttPub struct {
+	client, user string
+	row          int // messages of a request
+	acked        int // of the one under way
+}
 
-func (p mqttPub) begin() []byte { return mqttHello(p.client, p.user) }
+func (p *mqttPub) begin() []byte { return mqttHello(p.client, p.user) }
 
-func (mqttPub) admit(*request) bool { return true }
+func (*mqttPub) admit(*request) bool { return true }
 
-func (mqttPub) parse(b []byte, copies int) (used int, a *answer, send []byte, err error) {
+func (p *mqttPub) parse(b []byte, copies int) (used int, a *answer, send []byte, err error) {
 	for {
 		first, body, n, err := mqttPacket(b[used:])
 		if err != nil || n == 0 {
@@ -248,7 +266,9 @@ func (mqttPub) parse(b []byte, copies int) (used int, a *answer, send []byte, er
 			if a != nil {
 				return used, nil, nil, errors.New("the server acknowledged more than was published")
 			}
-			a = &answer{accepted: copies}
+			if p.acked++; p.acked == p.row {
+				a, p.acked = &answer{accepted: copies}, 0
+			}
 		}
 	}
 }

@@ -38,6 +38,7 @@ type PublishConfig struct {
 	Recipients int      `json:"recipients"` // numbered from 0
 	ToAll      bool     `json:"to_all"`     // each message goes to all recipients; otherwise to the recipients in turn
 	Batch      int      `json:"batch"`      // notifications a request, with ViaBatch
+	Burst      int      `json:"burst"`      // messages to all that are published in a row, over MQTT; 0: one
 	AckNone    bool     `json:"ack_none"`   // the first write settles a notification, without an acknowledgement
 	DeafEvery  int      `json:"deaf_every"` // as for the subscribers
 	Object     string   `json:"object"`     // put this object, given as GROUP/OBJECT; all recipients are registered for it
@@ -161,9 +162,9 @@ func (p *Publishers) newWire(g *group, n int) pubWire {
 	case MQTT:
 		name := p.cfg.Prefix + "publisher-" + strconv.Itoa(n)
 		if g.target.MQTT != "" {
-			return mqttPub{user: name}
+			return &mqttPub{user: name, row: max(p.cfg.Burst, 1)}
 		}
-		return mqttPub{client: name}
+		return &mqttPub{client: name, row: max(p.cfg.Burst, 1)}
 	case NATS:
 		return &natsPub{}
 	default:
@@ -179,6 +180,8 @@ func (p *Publishers) requests(g *group) (all []*request) {
 		wrap = func(one content) { all = append(all, grpcRequest(g.target, one)) }
 	}
 	switch {
+	case c.Via == MQTT && c.ToAll && c.Burst > 1:
+		return []*request{plainRequest(c.burstContent())}
 	case c.Via == MQTT && !c.ToAll && g.target.MQTT != "":
 		return []*request{plainRequest(c.mailContent())}
 	case c.Via == MQTT:
@@ -254,7 +257,7 @@ func (p *Publishers) spin(ctx context.Context, begun int64) {
 
 // pace submits each message when it is due, even if earlier ones have no answer yet.
 func (p *Publishers) pace(ctx context.Context, begun int64) {
-	each := 1.0
+	each := float64(max(p.cfg.Burst, 1))
 	if p.cfg.Via == ViaBatch {
 		each = float64(max(p.cfg.Batch, 1))
 	}

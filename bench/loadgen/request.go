@@ -51,6 +51,7 @@ type content struct {
 	bytes           []byte
 	stamps, numbers []int
 	copies, deaf    int
+	id              int // where the packet id is, over MQTT
 	path, mediaType string
 	method          string // of HTTP; empty: POST
 }

@@ -28,6 +28,7 @@ type Load struct {
 	Transport  string
 	Via        string // way to publish; empty: the usual one for the transport
 	Batch      int
+	Burst      int // messages to all that are published in a row, over MQTT
 	Window     int
 	Warmup     time.Duration
 	For        time.Duration
@@ -170,7 +171,7 @@ func (l *Load) measureOn(ctx context.Context, site *testbed.Site, run int) (*Out
 	defer pub.Stop()
 	cfg := loadgen.PublishConfig{
 		Targets: targets(site, l.From), Via: l.via(), Publishers: l.Publishers, Size: l.Size, Prefix: p, Recipients: cmp.Or(l.Active, l.Clients),
-		Shared: l.Cluster, ToAll: l.ToAll, Batch: l.Batch, AckNone: l.AckNone, DeafEvery: l.DeafEvery, Steps: l.Steps,
+		Shared: l.Cluster, ToAll: l.ToAll, Batch: l.Batch, Burst: l.Burst, AckNone: l.AckNone, DeafEvery: l.DeafEvery, Steps: l.Steps,
 	}
 	if l.Topic {
 		cfg.Topic = benchTopic

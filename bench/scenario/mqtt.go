@@ -36,7 +36,7 @@ func (m *MQTT) Run(ctx context.Context) (*report.Result, error) {
 		rate = report.Format(m.Rate) + "/s"
 	}
 	r := m.begin("mqtt", "mqtt: the same load over MQTT on Godwit and on Mosquitto",
-		set("clients", m.Clients), set("publishers", m.Publishers), set("rate", rate), set("size", fmt.Sprintf("%d B", m.Size)), set("subscribers of fan-out", m.Fan),
+		set("clients", m.Clients), set("publishers", m.Publishers), set("rate", rate), set("size", fmt.Sprintf("%d B", m.Size)), set("subscribers of fan-out", m.Fan), set("subscribers of bursts", max(m.Fan/fanBurst, 1)),
 		set("connections opened", m.Connects), set("idle connections", m.Sessions), set("for", m.For), set("settling for", m.Settle))
 	r.Compared = true
 	all := []contestant{{name: "Godwit, QoS 1 durable before the answer", transport: loadgen.MQTT, via: loadgen.MQTT}}
@@ -48,8 +48,9 @@ func (m *MQTT) Run(ctx context.Context) (*report.Result, error) {
 		measure func(context.Context, *report.Result, *contestant, int) error
 	}{
 		{"unicast at QoS 1", m.unicast},
-		{"fan-out at QoS 0", m.fanout(fanPaced, fanRate)},
-		{"fan-out without a pace", m.fanout(fanFast, 0)},
+		{"fan-out at QoS 0", m.fanout(fanPaced, fanRate, 1, m.Fan)},
+		{"fan-out in bursts", m.fanout(fanBursts, fanRate*fanBurst, fanBurst, max(m.Fan/fanBurst, 1))},
+		{"fan-out without a pace", m.fanout(fanFast, 0, 1, m.Fan)},
 		{"connects", m.connects},
 		{"idle", m.idle},
 	}
@@ -80,18 +81,21 @@ func (m *MQTT) unicast(ctx context.Context, r *report.Result, who *contestant, r
 	return m.tell(r, "unicast at QoS 1", who, o)
 }
 
-// The two rates of fan-out: at a few messages a second each delivery is a system call, for any server; as fast as they are published, several leave in one.
+// The rates of fan-out: at a few messages a second each delivery is a system call, for any server. Of messages that come in bursts, or as fast as they are
+// published, several can leave in one; bursts leave clients the time to read everything.
 const (
-	fanRate  = 10 // messages a second to all
-	fanPaced = "fan-out at QoS 0, ten messages a second"
-	fanFast  = "fan-out at QoS 0, as fast as they are published"
+	fanRate   = 10 // messages or bursts a second to all
+	fanBurst  = 20 // messages of a burst
+	fanPaced  = "fan-out at QoS 0, ten messages a second"
+	fanBursts = "fan-out at QoS 0, ten bursts of twenty messages a second"
+	fanFast   = "fan-out at QoS 0, as fast as they are published"
 )
 
-// fanout measures messages to all subscribers. A rate of 0 is as fast as the publisher is answered.
-func (m *MQTT) fanout(load string, rate float64) func(context.Context, *report.Result, *contestant, int) error {
+// fanout measures messages to all subscribers, some of them published in a row. A rate of 0 is as fast as the publisher is answered.
+func (m *MQTT) fanout(load string, rate float64, burst, clients int) func(context.Context, *report.Result, *contestant, int) error {
 	return func(ctx context.Context, r *report.Result, who *contestant, run int) error {
 		l := m.load()
-		l.Clients, l.Publishers, l.Rate, l.ToAll, l.Topic = m.Fan, 1, rate, true, true
+		l.Clients, l.Publishers, l.Rate, l.Burst, l.ToAll, l.Topic = clients, 1, rate, burst, true, true
 		o, err := who.measure(ctx, l, run)
 		if err != nil {
 			return err
