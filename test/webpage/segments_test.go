@@ -55,6 +55,10 @@ func TestASegmentIsBuiltByTheKeyboardOnAPhone(t *testing.T) {
 	s.shows("#where", `city = "Oslo" and age > 15`)
 	s.holds("#row-1-value")
 	s.reads("#sample", "person-9")
+	s.enters(`button[value="drop-0"]`)
+	s.reads("#picks", "6 addresses")
+	s.holds("#row-0-field")
+	s.shows("#row-0-field", "age")
 
 	s.tabsTo("#where")
 	s.rewrites("#where", `city = "Oslo" or city = "Bergen" or age >= 20`)

@@ -224,6 +224,38 @@ func Rules(x Expr) (rows []Rule, one, ok bool) {
 	return rows, one, len(rows) <= MaxRules
 }
 
+// AttributesIn lists the names of the attributes that an expression compares, each once, in order.
+func AttributesIn(x Expr) (names []string) {
+	add := func(f Field) {
+		if f.Attribute && !slices.Contains(names, f.Name) {
+			names = append(names, f.Name)
+		}
+	}
+	var walk func(Expr)
+	walk = func(x Expr) {
+		switch x := x.(type) {
+		case And:
+			for _, part := range x {
+				walk(part)
+			}
+		case Or:
+			for _, part := range x {
+				walk(part)
+			}
+		case Not:
+			walk(x.X)
+		case Compare:
+			add(x.Field)
+		case In:
+			add(x.Field)
+		case Exists:
+			add(x.Field)
+		}
+	}
+	walk(x)
+	return names
+}
+
 // flat lists the parts of a chain, and those of chains of the same kind in brackets.
 func flat[T And | Or](x T) (parts []Expr) {
 	for _, part := range x {

@@ -141,3 +141,13 @@ func TestAnyValueOfARowSurvives(t *testing.T) {
 		}
 	}
 }
+
+func TestAttributesOfAnExpressionAreListed(t *testing.T) {
+	x, err := audience.Parse(`city = "Oslo" and (not age in (1, 2) or exists vip or tags contains "a") and attributes.locale = "x" and locale = "nb" and not city prefix "B"`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(audience.AttributesIn(x), " "); got != "city age vip locale" {
+		t.Errorf("listed are %s", got)
+	}
+}

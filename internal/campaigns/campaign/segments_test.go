@@ -164,6 +164,9 @@ func TestASegmentStaysWithItsCampaignUntilAnotherAudienceIsGiven(t *testing.T) {
 	if v := revise(was); v.Spec.Segment == nil || v.Spec.Segment.Where != "n < 6" || v.Spec.Audience.Where != "(n < 6) and (n > 1)" {
 		t.Errorf("with another name: %+v, %+v", v.Spec.Segment, v.Spec.Audience)
 	}
+	if v, err := e.svc.Clone(t.Context(), app, id, "", "", [32]byte{}); err != nil || v.Spec.Segment == nil || v.Spec.Asked().Segment != "few" || v.Spec.Asked().Where != "n > 1" {
+		t.Errorf("a copy of it: %+v, %v", v, err)
+	}
 	was.Audience.Where = "n > 3"
 	if v := revise(was); v.Spec.Segment != nil || v.Spec.Audience.Where != "n > 3" || v.Spec.Asked().Segment != "" {
 		t.Errorf("with another audience: %+v, %+v", v.Spec.Segment, v.Spec.Audience)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,6 +47,7 @@ type segmentLook struct {
 	Channels []channelCount
 	Sample   []audience.Endpoint
 	Words    string
+	Strange  string // attributes that nobody has
 	Call     string // the request that stores the segment over the API
 	// Where and Build are swapped in as well, if they follow what the person has changed; nil: they stay.
 	Where *line
@@ -135,6 +137,11 @@ func (a *admin) segmentLook(v *visit, p *segmentPage) (l segmentLook, err error)
 	}
 	l.Words = saidOf(v.lang, where)
 	ctx, app := v.r.Context(), v.person.App
+	_, attributes, err := a.Audience.Names(ctx, app, audience.MaxTagNames)
+	if err != nil {
+		return l, err
+	}
+	l.Strange = strings.Join(slices.DeleteFunc(audience.AttributesIn(sel.Where), func(name string) bool { return slices.Contains(attributes, name) }), ", ")
 	active, _, err := a.Audience.Totals(ctx, app)
 	if err != nil {
 		return l, err

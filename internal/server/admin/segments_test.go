@@ -234,6 +234,13 @@ func TestWhileSomebodyTypesOnlyTheOtherPartIsReplaced(t *testing.T) {
 	part = look()
 	has(part, true, false)
 	wants(t, part, "<b>1</b> address can be reached", ">\nn = 1</textarea>")
+	if strings.Contains(part, `id="strange"`) {
+		t.Errorf("an attribute that people have is strange:\n%s", part)
+	}
+	form.Set("where", `cities = "Oslo"`)
+	part = look()
+	has(part, false, true)
+	wants(t, part, "Nobody has this attribute yet: cities.", "Nobody.")
 	form.Set("where", "n >> 1")
 	part = look()
 	has(part, false, false)

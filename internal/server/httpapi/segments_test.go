@@ -63,7 +63,7 @@ func TestASegmentIsStoredCountedListedAndDeleted(t *testing.T) {
 func TestBadSegmentsAreRefusedByTheirField(t *testing.T) {
 	w := newWorld(t)
 	for body, field := range map[string]string{
-		`{}`: "where", `{"where":""}`: "where", `{"where":"n >> 1"}`: "where", `{"where":1}`: "where", `{"where":"n = 1","x":1}`: "x",
+		`{}`: "where", `{"where":""}`: "where", `{"where":"n >> 1"}`: "where", `{"where":1}`: "where", `{"where":"in segment \"few\""}`: "where", `{"where":"n = 1","x":1}`: "x",
 		`{"where":"n = 1","description":"` + strings.Repeat("x", 501) + `"}`: "description",
 	} {
 		w.put("/v1/segments/few", body).problem(http.StatusBadRequest, "bad-input", field)
