@@ -52,7 +52,14 @@ export class Endpoints {
 
   /** Goes through the endpoints that all of this holds for, in the order in which they were registered. */
   async *list(
-    filter: { channel?: string; recipient?: string; tag?: string; status?: string; where?: string; segment?: string } = {},
+    filter: {
+      channel?: string;
+      recipient?: string;
+      tag?: string;
+      status?: string;
+      where?: string;
+      segment?: string;
+    } = {},
   ): AsyncGenerator<Endpoint, void, void> {
     for (let cursor: string | undefined; ; ) {
       const query = { ...filter, cursor, limit: "500" };
