@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -45,6 +46,17 @@ func TestEndpointsOfARealServer(t *testing.T) {
 	}
 	if _, err := c.CountAudience(t.Context(), godwit.Audience{Where: `age`}); !errors.As(err, &refused) || refused.Field != "where" {
 		t.Errorf("a bad expression: %v", err)
+	}
+	if err := c.Call(t.Context(), godwit.Call{Method: http.MethodPut, Path: "/v1/segments/adults", Body: map[string]string{"where": "age >= 18"}}, nil); err != nil {
+		t.Fatal(err)
+	}
+	if count, err := c.CountAudience(t.Context(), godwit.Audience{Segment: "adults"}); err != nil || count.Count != 1 {
+		t.Errorf("of the segment %+v, %v", count, err)
+	}
+	for e, err := range c.Endpoints(t.Context(), godwit.EndpointFilter{Segment: "adults"}) {
+		if err != nil || e.ID != one.ID {
+			t.Errorf("in the segment is %+v, %v", e, err)
+		}
 	}
 	e, err := c.ChangeEndpoint(t.Context(), one.ID, map[string]any{"add_tags": []string{"vip"}, "attributes": map[string]any{"age": nil}, "status": "disabled"})
 	if err != nil || len(e.Tags) != 2 || len(e.Attributes) != 0 || e.Status != "disabled" {

@@ -42,6 +42,8 @@ test("campaigns, endpoints and channels of a real server", async () => {
   const found: string[] = [];
   for await (const e of api.endpoints.list({ tag: "vip" })) found.push(e.id);
   expect(found).toEqual([id]);
+  await expect(api.endpoints.count({ segment: "nobody" })).rejects.toMatchObject({ field: "segment" });
+  await expect(api.endpoints.list({ segment: "nobody" }).next()).rejects.toMatchObject({ field: "segment" });
   await api.endpoints.delete(id);
   expect(await api.endpoints.count({ where: 'tags contains "vip"' })).toBe(0);
 

@@ -67,6 +67,10 @@ async def test_endpoints_are_registered_changed_and_counted(client: AsyncClient)
     assert (await end.change(one, add_tags=["vip"])).tags == ("py", "vip")
     assert [e.id async for e in end.list(tag="vip")] == [one]
     assert await end.count(where='tags contains "vip"') == 1
+    for unknown in (end.count(segment="nobody"), anext(aiter(end.list(segment="nobody")))):
+        with pytest.raises(ProblemError) as refused:
+            await unknown
+        assert refused.value.field == "segment"
     await end.delete(one)
     assert await end.count(tags_any=["vip"]) == 0
 
