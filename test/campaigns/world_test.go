@@ -196,6 +196,7 @@ func (w *world) ended(id, state string, patience time.Duration) (c campaign) {
 
 type delivery struct {
 	Endpoint, Outcome, Detail, Recall string
+	Variant                           string
 	Due                               time.Time `json:"due"`
 	Attempts                          int
 	Unsure                            bool

@@ -67,23 +67,22 @@ func (r *run) decideStep(ctx context.Context) (wait time.Duration, err error) {
 	})
 }
 
-// tried notes the time at which both variants have been sent. Where a refused credential holds them back, they are not: the run ends, and
+// tried notes the time at which both variants have been sent. If nobody is in the rest, nothing is to be decided. Where a refused credential holds them back, they are not: the run ends, and
 // the campaign pauses.
 func (r *run) tried(ctx context.Context, now time.Time) (wait time.Duration, err error) {
 	untried, err := r.s.store.Untried(ctx, r.c.Num)
 	if err != nil || untried {
 		return decideLook, err
 	}
-	if r.job.Refusal() != "" {
-		f, err := r.s.store.Figures(ctx, r.c.Num)
-		if err != nil {
-			return 0, err
-		}
-		a, b := &f.Groups[GroupA], &f.Groups[GroupB]
-		if open := a.Open() + b.Open(); float64(open) > fewHeld*float64(a.Total()+b.Total()) {
-			r.finalise()
-			return 0, nil
-		}
+	f, err := r.s.store.Figures(ctx, r.c.Num)
+	if err != nil {
+		return 0, err
+	}
+	a, b := &f.Groups[GroupA], &f.Groups[GroupB]
+	held := r.job.Refusal() != "" && float64(a.Open()+b.Open()) > fewHeld*float64(a.Total()+b.Total())
+	if held || f.Groups[Rest].Open() == 0 { // or nobody waits for a decision
+		r.finalise()
+		return 0, nil
 	}
 	return 0, r.note(ctx, func(s *Spec) {
 		if s.TriedAt.IsZero() {

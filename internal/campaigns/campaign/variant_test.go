@@ -154,6 +154,16 @@ func TestVariantsOfTheWholeAudienceNeedNoDecision(t *testing.T) {
 	}
 }
 
+func TestWithoutARestNothingIsWaitedFor(t *testing.T) {
+	e := newEnv(t, senders{push.Webhook: &provider{}})
+	e.run()
+	id := e.create(trying(20, time.Hour))
+	e.start(id)
+	if v := e.untilState(id, campaign.Completed); v.Total() != 0 || v.Spec.Decision != nil {
+		t.Errorf("%d messages, decided %+v", v.Total(), v.Spec.Decision)
+	}
+}
+
 func TestAPersonMayDecideWhileTheRestWaits(t *testing.T) {
 	p := &provider{}
 	e := newEnv(t, senders{push.Webhook: p})

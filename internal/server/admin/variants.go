@@ -185,7 +185,7 @@ func compared(l *words.Language, c *campaign.View) *comparison {
 	if !s.Tries() {
 		return nil
 	}
-	r := &comparison{Counted: reactionsOf(c), Metric: s.Better(), After: duration(s.DecideAfter), DecidesAt: s.DecidesAt(), Decision: s.Decision, Decides: s.Decides()}
+	r := &comparison{Counted: reactionsOf(c), Metric: s.Better(), After: duration(s.DecideAfter), DecidesAt: s.DecidesAt(), Decision: s.Decision, Decides: s.Decides() && (s.Decision != nil || !c.Ended())}
 	r.Open = r.Decides && r.Decision == nil && (c.State == campaign.Running || c.State == campaign.Paused)
 	add := func(g campaign.Group, name, title string, share int) {
 		f := &c.Groups[g]
@@ -199,7 +199,7 @@ func compared(l *words.Language, c *campaign.View) *comparison {
 	}
 	add(campaign.GroupA, "A", clip(s.Content.Title, 80), s.Variants[0].Share)
 	add(campaign.GroupB, "B", clip(s.Variants[1].Content.Title, 80), s.Variants[1].Share)
-	if r.Decides {
+	if s.Decides() {
 		add(campaign.Rest, "Rest", "", 0)
 	}
 	return r
