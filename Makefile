@@ -226,10 +226,16 @@ js-test: $(NODE_MODULES) chromium ## run the tests of the JavaScript client, aga
 	cd $(JS) && npm test --silent
 
 .PHONY: screenshots
-screenshots: $(NODE_MODULES) chromium ## make the pictures of the documentation anew, in a real browser
+ifdef LANGUAGES
+screenshots: chromium
+	@mkdir -p $(DIST)/screenshots
+	GODWIT_TEST_STRICT=1 GODWIT_SCREENSHOTS=$(DIST)/screenshots GODWIT_SCREENSHOTS_WHOLE=1 GODWIT_SCREENSHOTS_LANGUAGES=$(LANGUAGES) $(GO) test -count 1 -run TheConsoleSpeaks ./test/webpage
+else
+screenshots: $(NODE_MODULES) chromium ## make the pictures of the documentation anew, in a real browser (LANGUAGES=de,hi: all pages in these, in dist/screenshots)
 	cd $(JS) && SCREENSHOTS=$(CURDIR)/docs/guides/images npm test --silent -- test/prompt.test.ts -t readable
 	@mkdir -p docs/images/web
 	GODWIT_TEST_STRICT=1 GODWIT_SCREENSHOTS=$(CURDIR)/docs/images/web $(GO) test -count 1 ./test/webpage
+endif
 
 # The files that the tests of deploy read, and what packages are made with, and their digest when the tests last passed. To build Helm and
 # Prometheus takes minutes, so the tests run where the digest differs, and always in make check-all.
