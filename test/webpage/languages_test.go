@@ -58,9 +58,7 @@ func everyPage(sent, draft string) []sight {
 // speaks chooses a language at the foot of the page.
 func (p *person) speaks(tag, name string) {
 	p.Helper()
-	p.clicks(".languages summary")
-	p.clicks(`.languages button[value="` + tag + `"]`)
-	p.sees(`html[lang="` + tag + `"]`)
+	p.speaksTag(tag)
 	p.reads(".languages summary", name)
 }
 
