@@ -178,6 +178,20 @@ func TestASegmentStaysWithItsCampaignUntilAnotherAudienceIsGiven(t *testing.T) {
 	}
 }
 
+func TestBothVariantsOfACampaignGoToItsSegment(t *testing.T) {
+	e := newEnv(t, senders{push.Webhook: &provider{}})
+	e.numbered(20)
+	e.run()
+	e.shelf.put("few", "n < 10")
+	spec := toSegment("few", "")
+	second := campaign.Content{Content: push.Content{Title: "Ho"}}
+	spec.Variants = []campaign.Variant{{Share: 50}, {Share: 50, Content: &second}}
+	id := e.create(spec)
+	e.shelf.put("few", "n < 6")
+	e.start(id)
+	e.reaches(id, 6, "n < 6")
+}
+
 func TestWhichCampaignNeedsASegmentIsTold(t *testing.T) {
 	e := newEnv(t, senders{push.Webhook: &provider{}})
 	e.shelf.put("few", "n < 5")

@@ -5,14 +5,12 @@ import (
 	"crypto/rand"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"sync"
 	"time"
 
 	"github.com/oklog/ulid/v2"
 
 	"godwit.dev/godwit/internal/campaigns/preference"
-	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/cluster/lease"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/dispatch"
@@ -90,41 +88,6 @@ type View struct {
 	ETA  time.Time // zero: not known
 	// Duplicate: an earlier request with the same Idempotency-Key created the campaign.
 	Duplicate bool
-}
-
-// Templates returns a template of an app; errors name the field that names the template.
-type Templates interface {
-	Use(ctx context.Context, app, name, field string) (*template.Template, error)
-}
-
-// compose copies the current contents of a spec's templates into the spec, unless that was done before, and the current expression of its
-// segment.
-func (s *Service) compose(ctx context.Context, app string, spec *Spec) error {
-	if spec.Variants != nil {
-		return s.composeVariants(ctx, app, spec)
-	}
-	return s.composeOne(ctx, app, spec)
-}
-
-// composeOne does so with the campaign's own message.
-func (s *Service) composeOne(ctx context.Context, app string, spec *Spec) error {
-	if spec.Template != "" && spec.TemplateRevision == 0 {
-		if !reflect.ValueOf(spec.Content).IsZero() {
-			return notification.BadField("content", "is what the template says; leave it out, or the template")
-		}
-		if s.cfg.Templates == nil {
-			return notification.BadField("template", "there are no templates here")
-		}
-		t, err := s.cfg.Templates.Use(ctx, app, spec.Template, "template")
-		if err != nil {
-			return err
-		}
-		spec.Content, spec.TemplateRevision = t.Content, t.Revision
-	}
-	if err := s.fill(ctx, app, spec); err != nil {
-		return err
-	}
-	return spec.Content.CheckFilled("variables", spec.Variables)
 }
 
 // Create stores a new campaign. It is a draft, or scheduled if sendAt is set. idem and body identify a repeated request; idem may be empty.
