@@ -7,6 +7,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 func TestEachZoneGetsACampaignAtItsOwnTime(t *testing.T) {
@@ -63,5 +64,26 @@ func TestALocalTimeIsTheCampaignsTime(t *testing.T) {
 	}
 	if v, err := e.svc.Clone(t.Context(), app, id, "", "", [32]byte{}); err != nil || v.State != campaign.Draft || v.Spec.Local != nil {
 		t.Errorf("its clone: %v", err)
+	}
+}
+
+func TestAScheduledCampaignSendsNothingAfterItsEnd(t *testing.T) {
+	p := &provider{}
+	e := newEnv(t, senders{push.Webhook: p})
+	e.endpoints(push.Webhook, 3)
+	spec := hello()
+	spec.Expires = time.Now().Add(100 * time.Millisecond)
+	v, err := e.svc.Create(t.Context(), app, spec, time.Now().Add(10*time.Millisecond), "", [32]byte{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !eventually.Holds(func() bool { return time.Now().After(spec.Expires) }) {
+		t.Fatal("time stands still")
+	}
+	e.run() // as after an outage
+	v = e.untilState(v.ID, campaign.Completed)
+	e.wantCounts(v, map[campaign.Outcome]int64{campaign.Expired: 3})
+	if p.total() != 0 {
+		t.Errorf("%d were sent", p.total())
 	}
 }
