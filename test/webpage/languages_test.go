@@ -1,10 +1,13 @@
 package webpage
 
 import (
+	"context"
+	"encoding/json"
 	"os"
 	"strings"
 	"testing"
 
+	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"godwit.dev/godwit/internal/sending/sendertest/botserver"
@@ -55,6 +58,29 @@ func everyPage(sent, draft string) []sight {
 	}
 }
 
+// writesLike checks the form of numbers and times for a browser that names some languages, on a page in German.
+func (p *person) writesLike(accepted []string, want string) {
+	p.Helper()
+	list, err := json.Marshal(accepted)
+	if err != nil {
+		p.Fatal(err)
+	}
+	var script page.ScriptIdentifier
+	var form string
+	p.does("write like "+want, chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		script, err = page.AddScriptToEvaluateOnNewDocument(`Object.defineProperty(navigator, "languages", {get: () => ` + string(list) + `})`).Do(ctx)
+		return err
+	}))
+	p.opens("/ui/nodes")
+	p.sees("#nodes")
+	p.does("ask for the form", chromedp.Evaluate("locale", &form), chromedp.ActionFunc(func(ctx context.Context) error {
+		return page.RemoveScriptToEvaluateOnNewDocument(script).Do(ctx)
+	}))
+	if form != want {
+		p.Errorf("a browser that names %v writes like %q, want %q", accepted, form, want)
+	}
+}
+
 // speaks chooses a language at the foot of the page.
 func (p *person) speaks(tag, name string) {
 	p.Helper()
@@ -79,6 +105,8 @@ func TestTheConsoleSpeaksTheLanguageThatAPersonChooses(t *testing.T) {
 	p.clicks("main button")
 	p.sees("#figures")
 	p.reads("nav", "Übersicht")
+	p.writesLike([]string{"en-US@posix", "c", "fr", "de-CH", "de"}, "de-CH")
+	p.writesLike([]string{"ja", "en"}, "de")
 
 	draft := p.draft(server)
 	p.opens("/ui/campaigns/new")

@@ -154,6 +154,11 @@ func unlike(u *used, said string, form int) (all []string) {
 		delete(wanted, 1)
 		delete(have, 1)
 	}
+	for _, m := range places.FindAllStringSubmatch(said, -1) {
+		if !strings.ContainsAny(m[2], "sq%") {
+			all = append(all, fmt.Sprintf("%s is no place for an argument: these are %%s, or by number %%[2]s", m[0]))
+		}
+	}
 	if !maps.Equal(wanted, have) {
 		all = append(all, fmt.Sprintf("it takes the arguments %v, and the English text %v", have, wanted))
 	}

@@ -5,10 +5,18 @@
 // The texts of all scripts, in the language of the page.
 const words = JSON.parse(document.body.dataset.words);
 
-// The reader's own form of the page's language: a page in German has the numbers of Switzerland for somebody whose browser says so.
+// The reader's own form of the page's language: a page in German has the numbers of Switzerland for somebody whose browser says so. Some
+// browsers name languages that are none, like en-US@posix.
 const locale = (() => {
   const page = document.documentElement.lang;
-  return navigator.languages?.find((l) => l.split("-")[0] === page) ?? page;
+  const known = (l) => {
+    try {
+      return Intl.NumberFormat.supportedLocalesOf(l).length > 0;
+    } catch {
+      return false;
+    }
+  };
+  return navigator.languages?.find((l) => l.split("-")[0] === page && known(l)) ?? page;
 })();
 
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
