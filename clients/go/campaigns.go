@@ -16,20 +16,26 @@ import (
 type CampaignSpec struct {
 	Name string `json:"name,omitempty"`
 	// Template names one of the app's templates, whose content is copied when the campaign is created; Content must then be empty.
-	Template    string            `json:"template,omitempty"`
-	Variables   map[string]string `json:"variables,omitempty"` // values for all recipients; they take precedence over attributes
-	Content     map[string]any    `json:"content,omitempty"`
-	Audience    Audience          `json:"audience,omitzero"`
-	SendAt      time.Time         `json:"send_at,omitzero"` // start time: if set, the campaign is scheduled as soon as it is created
-	Rate        string            `json:"rate,omitempty"`   // most messages: 25/s, 100/m, 1000/h
-	Spread      string            `json:"spread,omitempty"` // durations are like 30s, 8h, 7d
-	QuietHours  *CampaignQuiet    `json:"quiet_hours,omitempty"`
-	TTL         string            `json:"ttl,omitempty"`
-	ExpiresAt   time.Time         `json:"expires_at,omitzero"`
-	Priority    string            `json:"priority,omitempty"` // high, normal or low
-	CollapseKey string            `json:"collapse_key,omitempty"`
-	UTM         string            `json:"utm,omitempty"`
-	Track       *bool             `json:"track,omitempty"` // nil: views and clicks are counted
+	Template  string            `json:"template,omitempty"`
+	Variables map[string]string `json:"variables,omitempty"` // values for all recipients; they take precedence over attributes
+	Content   map[string]any    `json:"content,omitempty"`
+	Audience  Audience          `json:"audience,omitzero"`
+	// Variants are two messages to compare, or none. The content of the first is the campaign's own. If their shares leave a rest of the
+	// audience, it gets the better one DecideAfter both were sent.
+	Variants    []CampaignVariant  `json:"variants,omitempty"`
+	Metric      string             `json:"metric,omitempty"` // what makes a variant the better one: clicks (the default) or shown
+	DecideAfter string             `json:"decide_after,omitempty"`
+	LocalTime   *CampaignLocalTime `json:"local_time,omitempty"` // in the place of SendAt
+	SendAt      time.Time          `json:"send_at,omitzero"`     // start time: if set, the campaign is scheduled as soon as it is created
+	Rate        string             `json:"rate,omitempty"`       // most messages: 25/s, 100/m, 1000/h
+	Spread      string             `json:"spread,omitempty"`     // durations are like 30s, 8h, 7d
+	QuietHours  *CampaignQuiet     `json:"quiet_hours,omitempty"`
+	TTL         string             `json:"ttl,omitempty"`
+	ExpiresAt   time.Time          `json:"expires_at,omitzero"`
+	Priority    string             `json:"priority,omitempty"` // high, normal or low
+	CollapseKey string             `json:"collapse_key,omitempty"`
+	UTM         string             `json:"utm,omitempty"`
+	Track       *bool              `json:"track,omitempty"` // nil: views and clicks are counted
 }
 
 // CampaignQuiet are hours of the day in which a campaign sends nothing.
@@ -40,28 +46,64 @@ type CampaignQuiet struct {
 	Fallback string `json:"fallback,omitempty"` // of recipients who have none
 }
 
+// CampaignVariant is one of two messages to compare.
+type CampaignVariant struct {
+	Share     int               `json:"share"` // percent of the audience
+	Content   map[string]any    `json:"content,omitempty"`
+	Template  string            `json:"template,omitempty"`
+	Variables map[string]string `json:"variables,omitempty"` // none: those of the campaign
+}
+
+// CampaignLocalTime is a date and a time of the day where each recipient is.
+type CampaignLocalTime struct {
+	At       string `json:"at"`                 // 2026-12-01T09:00, without a zone
+	Fallback string `json:"fallback,omitempty"` // time zone of recipients who have none; empty: UTC
+	Passed   string `json:"passed,omitempty"`   // what becomes of those for whom it has passed: next_day (the default) or now
+}
+
+// VariantStatus are the figures of a variant, or of the rest of the audience.
+type VariantStatus struct {
+	Name    string           `json:"name"` // A or B; empty for the rest
+	Share   int              `json:"share"`
+	Total   int64            `json:"total"`
+	Counts  map[string]int64 `json:"counts"`
+	Shown   int64            `json:"shown"`
+	Clicked int64            `json:"clicked"`
+}
+
+// CampaignDecision says which variant the rest of the audience gets.
+type CampaignDecision struct {
+	At      time.Time `json:"at"`
+	Variant string    `json:"variant"`
+	Reason  string    `json:"reason"`
+}
+
 // CampaignStatus is the state of a campaign.
 type CampaignStatus struct {
-	ID          string           `json:"id"`
-	Name        string           `json:"name"`
-	State       string           `json:"state"`   // draft, scheduled, running, paused, completed, cancelled, failed, correcting, recalling or recalled
-	Detail      string           `json:"detail"`  // why it is paused or failed
-	Segment     *CampaignSegment `json:"segment"` // nil: the audience names none
-	Channels    []string         `json:"channels"`
-	SendAt      time.Time        `json:"send_at"`
-	CreatedAt   time.Time        `json:"created_at"`
-	StartedAt   time.Time        `json:"started_at"`
-	FinishedAt  time.Time        `json:"finished_at"`
-	Enumerated  bool             `json:"enumerated"` // Total is final
-	Total       int64            `json:"total"`
-	Counts      map[string]int64 `json:"counts"` // by outcome: pending, accepted, failed, expired, suppressed, unknown, recalled
-	Shown       int64            `json:"shown"`
-	Clicked     int64            `json:"clicked"`
-	Dismissed   int64            `json:"dismissed"`
-	NotRecalled int64            `json:"not_recalled"` // messages that a recall could not withdraw
-	Correction  *Correction      `json:"correction"`   // the last correction; nil: there was none
-	Rate        string           `json:"rate"`         // measured
-	ETA         time.Time        `json:"eta"`
+	ID          string            `json:"id"`
+	Name        string            `json:"name"`
+	State       string            `json:"state"`   // draft, scheduled, running, paused, completed, cancelled, failed, correcting, recalling or recalled
+	Detail      string            `json:"detail"`  // why it is paused or failed
+	Segment     *CampaignSegment  `json:"segment"` // nil: the audience names none
+	Channels    []string          `json:"channels"`
+	SendAt      time.Time         `json:"send_at"`
+	CreatedAt   time.Time         `json:"created_at"`
+	StartedAt   time.Time         `json:"started_at"`
+	FinishedAt  time.Time         `json:"finished_at"`
+	Enumerated  bool              `json:"enumerated"` // Total is final
+	Total       int64             `json:"total"`
+	Counts      map[string]int64  `json:"counts"` // by outcome: pending, accepted, failed, expired, suppressed, unknown, recalled
+	Shown       int64             `json:"shown"`
+	Clicked     int64             `json:"clicked"`
+	Dismissed   int64             `json:"dismissed"`
+	NotRecalled int64             `json:"not_recalled"` // messages that a recall could not withdraw
+	Correction  *Correction       `json:"correction"`   // the last correction; nil: there was none
+	Variants    []VariantStatus   `json:"variants"`     // none, or two
+	Rest        *VariantStatus    `json:"rest"`         // nil: nobody waits for a decision
+	DecidesAt   time.Time         `json:"decides_at"`   // zero: not known yet
+	Decision    *CampaignDecision `json:"decision"`     // nil: not yet
+	Rate        string            `json:"rate"`         // measured
+	ETA         time.Time         `json:"eta"`
 }
 
 // CampaignSegment is the stored segment of a campaign's audience. Where is its expression when the campaign began to send; before that, when it
@@ -192,6 +234,25 @@ func (h *Campaign) Correct(ctx context.Context, says CorrectionSpec) (s Campaign
 	return s, h.do(ctx, http.MethodPost, "correct", says, &s)
 }
 
+// Decide ends the comparison of the campaign's variants: the rest of the audience gets this one, A or B.
+func (h *Campaign) Decide(ctx context.Context, variant string) (s CampaignStatus, err error) {
+	return s, h.do(ctx, http.MethodPost, "decide", map[string]any{"variant": variant}, &s)
+}
+
+// Clone creates a draft with the campaign's message, audience and pace. An empty name becomes "Copy of" and the campaign's.
+func (h *Campaign) Clone(ctx context.Context, name string) (*Campaign, error) {
+	body := map[string]any{}
+	if name != "" {
+		body["name"] = name
+	}
+	var made CampaignStatus
+	r := Call{Method: http.MethodPost, Path: pathTo("campaigns", h.ID) + "/clone", Body: body, Key: rand.Text()}
+	if err := h.c.Call(ctx, r, &made); err != nil {
+		return nil, fmt.Errorf("clone campaign %s: %w", h.ID, err)
+	}
+	return h.c.Campaign(made.ID), nil
+}
+
 // RetryUnknown sends messages with unknown outcome again, which may duplicate them, and returns their number.
 func (h *Campaign) RetryUnknown(ctx context.Context) (int64, error) {
 	var done struct {
@@ -236,7 +297,8 @@ type CampaignDelivery struct {
 	At        time.Time `json:"at"`
 	Shown     bool      `json:"shown"`
 	Clicked   bool      `json:"clicked"`
-	Recall    string    `json:"recall"` // why the message could not be recalled
+	Recall    string    `json:"recall"`  // why the message could not be recalled
+	Variant   string    `json:"variant"` // that it says: A or B; empty: there are none, or it is not decided
 
 	Correction string `json:"correction"` // why it could not be corrected
 }

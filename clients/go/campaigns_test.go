@@ -2,6 +2,7 @@ package godwit_test
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"testing"
 
@@ -134,5 +135,49 @@ func TestATemplateSaysWhatAPublishAndACampaignDoNot(t *testing.T) {
 	}
 	if _, err := c.CreateCampaign(t.Context(), godwit.CampaignSpec{Template: "plan", Variables: given}); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestVariantsOfARealServerAreDecidedAndCloned(t *testing.T) {
+	c := client(t, run(t, nil))
+	ctx := t.Context()
+	to := make([]string, 40)
+	for i := range to {
+		to[i] = fmt.Sprintf("reader-%d", i)
+	}
+	spec := godwit.CampaignSpec{
+		Content: map[string]any{"title": "A"}, Audience: godwit.Audience{Channels: []string{"live"}, Recipients: to}, DecideAfter: "1h",
+		Variants: []godwit.CampaignVariant{{Share: 20}, {Share: 20, Content: map[string]any{"title": "B"}}},
+	}
+	sale, err := c.CreateCampaign(ctx, spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := sale.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := sale.Decide(ctx, "B"); err != nil || s.Decision == nil || s.Decision.Variant != "B" {
+		t.Fatalf("decided: %+v, %v", s.Decision, err)
+	}
+	var last godwit.CampaignStatus
+	for s, err := range sale.Progress(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = s
+	}
+	if len(last.Variants) != 2 || last.Rest == nil || last.Variants[0].Total+last.Variants[1].Total+last.Rest.Total != 40 || last.Counts["accepted"] != 40 {
+		t.Errorf("it ended as %+v", last)
+	}
+	copied, err := sale.Clone(ctx, "Again")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s, err := copied.Status(ctx); err != nil || s.Name != "Again" || s.State != "draft" || len(s.Variants) != 2 || s.Decision != nil {
+		t.Errorf("the clone: %+v, %v", s, err)
+	}
+	_, err = c.CreateCampaign(ctx, godwit.CampaignSpec{Content: spec.Content, LocalTime: &godwit.CampaignLocalTime{At: "2020-01-01T09:00"}})
+	if bad, ok := errors.AsType[*godwit.Error](err); !ok || bad.Field != "local_time.at" {
+		t.Errorf("a time that has passed: %v", err)
 	}
 }

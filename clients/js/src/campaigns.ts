@@ -13,6 +13,16 @@ export interface CampaignFields {
   /** The same for everybody; they go before attributes. */
   variables?: Record<string, string | number | boolean>;
   audience?: Audience;
+  /**
+   * Two messages to compare. The content of the first is the campaign's own. If their shares leave a rest of the
+   * audience, it gets the better one, `decideAfter` both were sent.
+   */
+  variants?: CampaignVariant[];
+  /** What makes a variant the better one. */
+  metric?: "clicks" | "shown";
+  decideAfter?: Duration;
+  /** A date and a time of the day where each recipient is, like 2026-12-01T09:00, in the place of sendAt. */
+  localTime?: { at: string; fallback?: string; passed?: "next_day" | "now" };
   /** Begin then: it is scheduled as soon as it is made. */
   sendAt?: Date;
   /** Most messages: 25/s, 100/m, 1000/h. */
@@ -25,6 +35,20 @@ export interface CampaignFields {
   collapseKey?: string;
   utm?: string;
   track?: boolean;
+}
+
+/** One of two messages to compare. */
+export type CampaignVariant = Pick<CampaignFields, "content" | "template" | "variables"> & {
+  /** Percent of the audience. */
+  share: number;
+};
+
+/** The figures of a variant, or of the rest of the audience. */
+export interface VariantStatus {
+  total: number;
+  counts: Record<string, number>;
+  shown: number;
+  clicked: number;
 }
 
 /** Picks endpoints: what is given must all hold. */
@@ -71,6 +95,12 @@ export interface CampaignStatus {
   notRecalled: number;
   /** How far the last correction has come. */
   correction?: Correction;
+  /** The figures of those who got a variant before the decision. */
+  variants?: Record<"A" | "B", VariantStatus>;
+  /** Those who get the better variant. */
+  rest?: VariantStatus;
+  /** Which variant the rest gets. */
+  decision?: { variant: "A" | "B"; reason: string };
   /** Nothing happens to it by itself any more. */
   ended: boolean;
 }
@@ -89,6 +119,8 @@ export interface CampaignDelivery {
   recall?: string;
   /** Why it could not be corrected. */
   correction?: string;
+  /** That it says: A or B. Absent without variants, and until it is decided. */
+  variant?: string;
 }
 
 type Wire = Record<string, unknown>;
@@ -180,6 +212,18 @@ export class Campaign {
     return readCampaign(await this.api.call<Wire>("POST", await this.path("correct"), { json: says }));
   }
 
+  /** Ends the comparison of its variants: the rest of the audience gets this one. */
+  async decide(variant: "A" | "B"): Promise<CampaignStatus> {
+    return readCampaign(await this.api.call<Wire>("POST", await this.path("decide"), { json: { variant } }));
+  }
+
+  /** Makes a draft with its message, audience and pace. */
+  async clone(name?: string): Promise<Campaign> {
+    const path = await this.path("clone");
+    const made = await this.api.call<Wire>("POST", path, { json: { name }, idempotencyKey: ulid() });
+    return new Campaign(this.api, String(made.id));
+  }
+
   /** Sends it to up to 20 endpoints at once, without counting it. */
   async test(endpoints: string[]): Promise<{ endpoint: string; outcome: string; detail: string | null }[]> {
     const path = await this.path("test");
@@ -247,6 +291,10 @@ function wireCampaign(f: CampaignFields): Wire {
     variables: f.variables,
     content: f.content,
     audience: f.audience && wireAudience(f.audience),
+    variants: f.variants,
+    metric: f.metric,
+    decide_after: f.decideAfter === undefined ? undefined : durationText(f.decideAfter),
+    local_time: f.localTime,
     send_at: f.sendAt?.toISOString(),
     rate: f.rate,
     spread: f.spread === undefined ? undefined : durationText(f.spread),
@@ -278,9 +326,22 @@ function readCampaign(w: Wire): CampaignStatus {
     clicked: Number(w.clicked),
     notRecalled: Number(w.not_recalled ?? 0),
     ...(w.correction ? { correction: readCorrection(w.correction as Wire) } : {}),
+    ...(w.variants ? { variants: readVariants(w.variants as Wire[]) } : {}),
+    ...(w.rest ? { rest: readVariant(w.rest as Wire) } : {}),
+    ...(w.decision ? { decision: w.decision as NonNullable<CampaignStatus["decision"]> } : {}),
     ended: ended.has(state) && !counts.pending,
   };
 }
+
+const readVariant = (w: Wire): VariantStatus => ({
+  total: Number(w.total),
+  counts: w.counts as Record<string, number>,
+  shown: Number(w.shown),
+  clicked: Number(w.clicked),
+});
+
+const readVariants = (list: Wire[]): NonNullable<CampaignStatus["variants"]> =>
+  Object.fromEntries(list.map((w) => [w.name, readVariant(w)])) as NonNullable<CampaignStatus["variants"]>;
 
 const readCorrection = (w: Wire): Correction => ({
   messages: Number(w.messages),
@@ -300,5 +361,6 @@ function readDelivery(w: Wire): CampaignDelivery {
     attempts: Number(w.attempts),
     ...optional("recall", w.recall),
     ...optional("correction", w.correction),
+    ...optional("variant", w.variant),
   };
 }

@@ -27,6 +27,15 @@ test("campaigns, endpoints and channels of a real server", async () => {
   await again.recall();
   for await (last of again.progress());
   expect(last?.counts.recalled).toBe(2);
+  const copy = await again.clone("Autumn");
+  expect(await copy.status()).toMatchObject({ name: "Autumn", state: "draft", total: 0 });
+  const second = { share: 20, content: { title: "Ho" } };
+  await copy.revise({ ...fields, variants: [{ share: 20 }, second], metric: "shown", decideAfter: "1h" });
+  await copy.start();
+  expect((await copy.decide("B").catch(() => copy.status())).variants?.B.counts).toBeDefined();
+  for await (last of copy.progress());
+  expect(last).toMatchObject({ state: "completed", total: 2 });
+  expect((last?.variants?.A.total ?? 0) + (last?.variants?.B.total ?? 0) + (last?.rest?.total ?? 0)).toBe(2);
   await again.delete();
   await expect(again.status()).rejects.toMatchObject({ status: 404 });
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -41,6 +42,17 @@ async def test_campaign_is_started_followed_and_recalled(client: AsyncClient) ->
     await again.recall()
     seen = [status async for status in again.progress()]
     assert (seen[-1].state, seen[-1].counts["recalled"]) == ("recalled", 2)
+    copy = await again.clone("Autumn")
+    status = await copy.status()
+    assert (status.name, status.state, status.total) == ("Autumn", "draft", 0)
+    variants: list[dict[str, Any]] = [{"share": 50}, {"share": 50, "content": {"title": "Ho"}}]
+    await copy.revise({**fields, "variants": variants})
+    await copy.start()
+    seen = [status async for status in copy.progress()]
+    assert sum(variant["total"] for variant in seen[-1].variants.values()) == 2
+    assert {d.variant async for d in copy.deliveries()} <= {"A", "B"}
+    with pytest.raises(ProblemError, match="no part of its audience"):
+        await copy.decide("A")
     await again.delete()
     with pytest.raises(ProblemError) as caught:
         await again.status()

@@ -64,6 +64,14 @@ class Campaign:
         """Make the messages that were sent over Telegram say this instead; `progress` says when that is done."""
         return self._portal.call(self._async.correct(content, template=template, variables=variables))
 
+    def decide(self, variant: str) -> CampaignStatus:
+        """End the comparison of its variants: the rest of the audience gets this one, A or B."""
+        return self._portal.call(self._async.decide(variant))
+
+    def clone(self, name: str = "") -> Campaign:
+        """Make a draft with its message, audience and pace."""
+        return Campaign(self._portal, self._portal.call(self._async.clone(name)))
+
     def test(self, endpoints: Sequence[str]) -> list[dict[str, Any]]:
         """Send it to some endpoints at once, without counting it; see AsyncCampaign.test."""
         return self._portal.call(self._async.test(endpoints))

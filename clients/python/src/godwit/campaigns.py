@@ -36,6 +36,14 @@ class CampaignFields(TypedDict, total=False):
     variables: Mapping[str, str | float | bool]
     """The same for everybody; they go before attributes."""
     audience: Json
+    variants: Sequence[Json]
+    """Two messages to compare: share in percent, and content or template. That of the first is the campaign's own."""
+    metric: str
+    """What makes a variant the better one, which the rest of the audience gets: clicks or shown."""
+    decide_after: Duration
+    """How long after both variants were sent the rest gets the better one."""
+    local_time: Json
+    """A date and a time of the day where each recipient is, in the place of send_at: at, fallback, passed."""
     send_at: datetime
     """Begin then: it is scheduled as soon as it is made."""
     rate: str
@@ -94,6 +102,12 @@ class CampaignStatus:
     """What a recall could not take back."""
     correction: Correction | None = None
     """How far the last correction has come."""
+    variants: Mapping[str, Json] = field(default_factory=dict)
+    """By name, A and B: the figures of those who got it before the decision."""
+    rest: Json | None = None
+    """The figures of those who get the better variant."""
+    decision: Json | None = None
+    """Which variant the rest gets, and the reason."""
     rate: str = ""
     eta: datetime | None = None
 
@@ -117,6 +131,9 @@ class CampaignStatus:
             clicked=fields["clicked"],
             not_recalled=fields.get("not_recalled", 0),
             correction=Correction.from_json(fields["correction"]) if fields.get("correction") else None,
+            variants={variant["name"]: variant for variant in fields.get("variants") or ()},
+            rest=fields.get("rest"),
+            decision=fields.get("decision"),
             rate=fields["rate"],
             eta=parse_time(fields["eta"]) if fields.get("eta") else None,
         )
@@ -138,6 +155,8 @@ class CampaignDelivery:
     """Why it could not be taken back."""
     correction: str = ""
     """Why it could not be corrected."""
+    variant: str = ""
+    """That it says, A or B; empty without variants, and until it is decided."""
 
     @classmethod
     def from_json(cls, fields: Json) -> CampaignDelivery:
@@ -152,6 +171,7 @@ class CampaignDelivery:
             attempts=fields["attempts"],
             recall=fields.get("recall") or "",
             correction=fields.get("correction") or "",
+            variant=fields.get("variant") or "",
         )
 
 
@@ -161,7 +181,7 @@ def to_json(fields: CampaignFields) -> dict[str, Any]:
     for name in ("send_at", "expires_at"):
         if name in body:
             body[name] = format_time(body[name])
-    for name in ("spread", "ttl"):
+    for name in ("spread", "ttl", "decide_after"):
         if name in body:
             body[name] = format_duration(body[name])
     return body
@@ -248,6 +268,24 @@ class AsyncCampaign:
             doing=f"correct campaign {self._id}",
         )
         return CampaignStatus.from_json(answer)
+
+    async def decide(self, variant: str) -> CampaignStatus:
+        """End the comparison of its variants: the rest of the audience gets this one, A or B."""
+        target = await self._target("decide")
+        answer = await self._api.json("POST", target, body={"variant": variant}, doing=f"decide campaign {self._id}")
+        return CampaignStatus.from_json(answer)
+
+    async def clone(self, name: str = "") -> AsyncCampaign:
+        """Make a draft with its message, audience and pace."""
+        target = await self._target("clone")
+        answer = await self._api.json(
+            "POST",
+            target,
+            body={"name": name} if name else {},
+            headers={"Idempotency-Key": secrets.token_urlsafe(16)},
+            doing=f"clone campaign {self._id}",
+        )
+        return AsyncCampaign(self._api, answer["id"], {})
 
     async def test(self, endpoints: Sequence[str]) -> list[dict[str, Any]]:
         """Send it to up to 20 endpoints at once, without counting it: endpoint, outcome, detail of each."""
