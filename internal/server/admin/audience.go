@@ -107,6 +107,9 @@ func (a *admin) showCrowd(v *visit, c crowd) error {
 	if err := a.find(v, c.Search, q.Get("cursor")); err != nil {
 		return err
 	}
+	if c.Search.Segments, err = a.segmentNames(v, c.Search.Segment); err != nil {
+		return err
+	}
 	if c.Days, err = a.days(v); err != nil {
 		return err
 	}

@@ -33,6 +33,7 @@ type search struct {
 	Having   string // an expression about attributes
 	Status   audience.Status
 	Channels []push.Channel
+	Segments []string // that can be chosen
 	Problem  string
 	Items    []audience.Endpoint
 	Looked   int64  // endpoints searched so far without filling a page, earlier pages included; 0: only the listed ones

@@ -26,6 +26,7 @@ var functions = template.FuncMap{
 	"saveat":       (*compose).saveAt,
 	"segmentAt":    (*segmentPage).saveAt,
 	"whereLine":    whereLine,
+	"mayGrow":      func(b builder) bool { return len(b.Rows) < audience.MaxRules },
 	"rowAlone":     func(r builderRow) bool { return r.Op.Alone() },
 	"value":        func(f *form, name string) string { return f.Values.Get(name) },
 	"next":         func(n int) int { return n + 1 },

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -178,6 +179,18 @@ func (a *admin) segmentChoice(ctx context.Context, app string, f *form) (*line, 
 	l, err := newChoice(f, "segment", options...)
 	l.Hint = f.speaks().T("Its expression is read when the campaign begins to send. What stands below narrows it.")
 	return &l, err
+}
+
+// segmentNames lists the names of an app's segments, and the chosen one even if it is gone.
+func (a *admin) segmentNames(v *visit, chosen string) (names []string, err error) {
+	list, err := a.Segments.List(v.r.Context(), v.person.App, "", segment.MaxSegments)
+	for i := range list {
+		names = append(names, list[i].Name)
+	}
+	if chosen != "" && !slices.Contains(names, chosen) {
+		names = append(names, chosen)
+	}
+	return names, err
 }
 
 // findSegments searches the names and descriptions of segments.

@@ -81,7 +81,7 @@ func TestASegmentIsMadeChangedAndDeletedOnThePage(t *testing.T) {
 		t.Errorf("exported is %d %s", status, page)
 	}
 	_, page = b.get("/ui/audience?segment=new")
-	if !strings.Contains(page, "person-3") || strings.Contains(page, "person-2") {
+	if !strings.Contains(page, "person-3") || strings.Contains(page, "person-2") || !strings.Contains(page, "<option selected>new</option>") {
 		t.Errorf("everybody of it is not shown:\n%s", page)
 	}
 
