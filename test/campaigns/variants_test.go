@@ -16,9 +16,10 @@ func TestAKilledServerContinuesBetweenTheStagesOfVariants(t *testing.T) {
 	blackbox.Long(t)
 	alone(t)
 	w, telegram, ids := bot(t, 0, *chats)
+	yes := map[string]any{"buttons": []any{[]any{map[string]any{"text": "Yes", "callback": "yes"}}}} // whose presses are counted without a public URL
 	id := w.start(map[string]any{
-		"content":  map[string]any{"title": "A", "url": "https://example.org/a"},
-		"variants": []any{map[string]any{"share": 25}, map[string]any{"share": 25, "content": map[string]any{"title": "B", "url": "https://example.org/b"}}},
+		"content":  map[string]any{"title": "A", "telegram": yes},
+		"variants": []any{map[string]any{"share": 25}, map[string]any{"share": 25, "content": map[string]any{"title": "B", "telegram": yes}}},
 		"audience": map[string]any{"channels": []string{"telegram"}}, "decide_after": "1h",
 	})
 	type stage struct {

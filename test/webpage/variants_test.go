@@ -17,7 +17,7 @@ func TestTwoVariantsAreComparedByTheKeyboardOnAPhone(t *testing.T) {
 	blackbox.Long(t)
 	bot := botserver.Start(botserver.Options{Token: "123456789:AAExampleExampleExampleExample1234567"})
 	t.Cleanup(bot.Close)
-	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls"))
+	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls", "--public-url", "https://push.example.org"))
 	setUp(t, server, bot)
 	s := &stage{newPerson(t, "http://"+server.HTTP), server, server.API()}
 	s.signIn("dev")
@@ -64,9 +64,18 @@ func TestTwoVariantsAreComparedByTheKeyboardOnAPhone(t *testing.T) {
 	if said["A"]+said["B"] != chats || said["A"] == 0 || said["B"] < said["A"] {
 		t.Errorf("the chats got %v", said)
 	}
-	s.looksAtEveryPage([]sight{{"compared", s.path(), "#compared", nil}, {"variants", "/ui/campaigns/new", "#variants", func() {
-		s.does("open it", chromedp.Evaluate(`document.querySelector("#variants").open = true; document.querySelector("#local").open = true`, nil))
-	}}})
+	unfolds := func() {
+		s.does("unfold both", chromedp.Evaluate(`for (const id of ["variants", "local"]) document.getElementById(id).open = true`, nil))
+	}
+	asks := func() {
+		s.types("#title", "Low tide at noon")
+		s.presses("#start", "#ask")
+	}
+	s.looksAtEveryPage([]sight{
+		{"compared", s.path(), "#compared", nil},
+		{"variants", "/ui/campaigns/new", "#variants", unfolds},
+		{"asked", "/ui/campaigns/new", "#title", asks},
+	})
 }
 
 // path returns the path of the page.

@@ -141,7 +141,7 @@ func newCluster(t *testing.T, n int, ss senders) *cluster {
 		if err != nil {
 			t.Fatal(err)
 		}
-		svc := campaign.New(campaign.Config{Store: store, Dispatch: out, Own: c.leases.Server(i)})
+		svc := campaign.New(campaign.Config{Store: store, Dispatch: out, Own: c.leases.Server(i), PublicURL: "https://push.example.org"})
 		c.servers = append(c.servers, svc)
 		c.store, c.svc = store, svc
 		ctx, cancel := context.WithCancel(context.Background())

@@ -86,6 +86,8 @@ type View struct {
 	Figures
 	Rate float64   // outcomes a second: over the last seconds, or after the end, over the whole run; 0: unknown
 	ETA  time.Time // zero: not known
+	// Links: links in chats lead over this server, so that clicks on them are counted.
+	Links bool
 	// Duplicate: an earlier request with the same Idempotency-Key created the campaign.
 	Duplicate bool
 }
@@ -177,8 +179,17 @@ func newID(now time.Time) string {
 	return id.String()
 }
 
-// channels returns a campaign's channels: those it names, all of which must be able to send, or all channels of the app that can send.
-func (s *Service) channels(ctx context.Context, c *Campaign) (able []push.Channel, err error) {
+// channels returns a campaign's channels. They must be able to count what decides between its variants.
+func (s *Service) channels(ctx context.Context, c *Campaign) ([]push.Channel, error) {
+	able, err := s.able(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	return able, c.Spec.checkCounted(able, s.cfg.PublicURL != "")
+}
+
+// able returns the channels that a campaign names, all of which must be able to send, or all channels of the app that can send.
+func (s *Service) able(ctx context.Context, c *Campaign) (able []push.Channel, err error) {
 	named := c.Spec.Audience.Channels
 	if len(named) > 0 {
 		for _, ch := range named {
@@ -216,7 +227,7 @@ func (s *Service) view(ctx context.Context, c *Campaign) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &View{Campaign: *c, Figures: *f}
+	v := &View{Campaign: *c, Figures: *f, Links: s.cfg.PublicURL != ""}
 	s.mu.Lock()
 	t := s.tasks[c.Num]
 	s.mu.Unlock()

@@ -251,16 +251,27 @@ func (s *Spec) checkDecision(sum int) error {
 	case !s.Tracked():
 		return notification.BadField("track", "must be on: without it nobody's reaction is counted, and the better variant stays unknown")
 	}
-	chats := []push.Channel{push.Telegram}
-	if slices.Equal(s.Audience.Channels, chats) && !s.Counts(chats, s.Better()) && !s.Of(GroupB).Counts(chats, s.Better()) {
-		return notification.BadField("metric", "%s cannot be counted in Telegram: it tells of no message that is shown, and of clicks only on links and buttons", s.Better())
-	}
 	return nil
 }
 
+// checkCounted returns an error if what decides between the variants cannot be counted over these channels. links says that links in chats
+// lead over this server.
+func (s *Spec) checkCounted(chs []push.Channel, links bool) error {
+	if !s.Decides() || !slices.Equal(chs, []push.Channel{push.Telegram}) { // receivers over other channels may report
+		return nil
+	}
+	if s.Counts(chs, s.Better(), links) || s.Of(GroupB).Counts(chs, s.Better(), links) {
+		return nil
+	}
+	if s.Better() == Shows {
+		return notification.BadField("metric", "shown cannot be counted in Telegram, which tells of no message that it shows")
+	}
+	return notification.BadField("metric", "clicks cannot be counted in Telegram without buttons that report, or links and the server's public_url")
+}
+
 // Counts reports whether at least one of the channels can report a reaction: devices report what they show and what is clicked. Telegram
-// reports nothing that is shown, and clicks only on links and buttons.
-func (s *Spec) Counts(chs []push.Channel, what Metric) bool {
+// reports presses of buttons that report, and clicks on links that lead over this server, but nothing that is shown.
+func (s *Spec) Counts(chs []push.Channel, what Metric, links bool) bool {
 	if !s.Tracked() {
 		return false
 	}
@@ -269,7 +280,22 @@ func (s *Spec) Counts(chs []push.Channel, what Metric) bool {
 		case push.WebPush, push.FCM, push.APNs:
 			return true
 		case push.Telegram:
-			if what == Clicks && (s.Content.URL != "" || len(s.Content.Telegram.Buttons) > 0) {
+			if what == Clicks && s.clickable(links) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// clickable reports whether a message in Telegram has something whose clicks are counted.
+func (s *Spec) clickable(links bool) bool {
+	if links && s.Content.URL != "" {
+		return true
+	}
+	for _, row := range s.Content.Telegram.Buttons {
+		for _, b := range row {
+			if b.Callback != "" || links {
 				return true
 			}
 		}

@@ -410,7 +410,6 @@ func TestBadVariantsNameTheirField(t *testing.T) {
 		"too long":              {"decide_after", func(s *campaign.Spec) { s.DecideAfter = campaign.Duration(8 * 24 * time.Hour) }},
 		"no such metric":        {"metric", func(s *campaign.Spec) { s.Metric = "opens" }},
 		"nobody is counted":     {"track", func(s *campaign.Spec) { s.Track = &off }},
-		"not counted in chats":  {"metric", func(s *campaign.Spec) { s.Metric, s.Audience.Channels = campaign.Shows, []push.Channel{push.Telegram} }},
 		"nothing to decide":     {"decide_after", func(s *campaign.Spec) { s.Variants[0].Share, s.Variants[1].Share = 50, 50 }},
 		"no variants to decide": {"decide_after", func(s *campaign.Spec) { s.Variants = nil }},
 	} {
@@ -424,6 +423,31 @@ func TestBadVariantsNameTheirField(t *testing.T) {
 	}
 	if list, err := e.svc.List(t.Context(), app, 10, 0); err != nil || len(list) != 0 {
 		t.Errorf("%d campaigns, %v", len(list), err)
+	}
+}
+
+func TestWhatCannotBeCountedDecidesNothing(t *testing.T) {
+	e := newEnv(t, senders{push.Telegram: &provider{}})
+	reports := [][]push.TelegramLink{{{Text: "Yes", Callback: "yes"}}}
+	for name, c := range map[string]struct {
+		metric  campaign.Metric
+		url     string
+		buttons [][]push.TelegramLink
+		counted bool
+	}{
+		"links":            {campaign.Clicks, "https://example.org", nil, true},
+		"buttons":          {campaign.Clicks, "", reports, true},
+		"nothing to click": {campaign.Clicks, "", nil, false},
+		"shown":            {campaign.Shows, "https://example.org", reports, false},
+	} {
+		spec := trying(20, time.Hour)
+		spec.Metric, spec.Content.URL, spec.Content.Telegram.Buttons, spec.Variants[1].Content.URL = c.metric, c.url, c.buttons, c.url
+		id := e.create(spec)
+		_, err := e.svc.Start(t.Context(), app, id, time.Time{})
+		var field *notification.FieldError
+		if c.counted != (err == nil) || err != nil && (!errors.As(err, &field) || field.Field != "metric") {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }
 

@@ -128,7 +128,7 @@ func reactionsOf(c *campaign.View) (r reactions) {
 	if len(chs) == 0 {
 		chs = c.Spec.Audience.Channels
 	}
-	r.Shown, r.Clicked = c.Spec.Counts(chs, campaign.Shows), c.Spec.Counts(chs, campaign.Clicks)
+	r.Shown, r.Clicked = c.Spec.Counts(chs, campaign.Shows, c.Links), c.Spec.Counts(chs, campaign.Clicks, c.Links)
 	if len(chs) == 0 { // not decided yet
 		r.Shown, r.Clicked = c.Spec.Tracked(), c.Spec.Tracked()
 	}

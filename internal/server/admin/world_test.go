@@ -82,7 +82,7 @@ func newWorldWith(t *testing.T, rules access.Config, change ...func(*admin.Confi
 	if err != nil {
 		t.Fatal(err)
 	}
-	service := campaign.New(campaign.Config{Store: store, Dispatch: out, Segments: w.crowds, Log: log})
+	service := campaign.New(campaign.Config{Store: store, PublicURL: "https://push.example.org", Dispatch: out, Segments: w.crowds, Log: log})
 	w.crowds.AskBeforeDeletion(service.UsesSegment)
 	ctx, stop := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
