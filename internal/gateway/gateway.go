@@ -152,6 +152,12 @@ func BadOrigin() error {
 	return problem.Origin.New()
 }
 
+// FailGone answers a request whose client has closed the connection, or only its own direction of it. net/http ends the request's context in
+// both cases. A client that still reads must not get the status 200, which net/http sends for a handler that writes nothing.
+func FailGone(w http.ResponseWriter) {
+	Fail(w, problem.Canceled.With("the client closed its side of the connection before the answer; what was asked may have been done"))
+}
+
 // Fail answers with the problem document of an error.
 func Fail(w http.ResponseWriter, err error) {
 	p := problem.From(err)

@@ -89,14 +89,17 @@ func (c *call) start() bool {
 		c.stop()
 		return false
 	}
-	c.e.calls.Go(func() {
-		defer c.m.pool.leave()
-		st := c.handle()
-		c.finish(st)
-		c.cancel(nil)
-		c.stop()
-	})
+	c.e.run(c)
 	return true
+}
+
+// serve runs the handler and sends the outcome.
+func (c *call) serve() {
+	defer c.m.pool.leave()
+	st := c.handle()
+	c.finish(st)
+	c.cancel(nil)
+	c.stop()
 }
 
 // handle calls the method; a panic in the method ends only this call.

@@ -102,6 +102,7 @@ func (g *Gateway) open(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case err != nil: // the client did not wait
 		client.Hangup()
+		gateway.FailGone(w)
 		return
 	case bye != nil:
 		gateway.Refuse(w, client, *bye)
@@ -164,6 +165,7 @@ func (g *Gateway) poll(w http.ResponseWriter, r *http.Request, id string, wait t
 		case <-turn: // only the newest poll gets frames
 			waiting = false
 		case <-r.Context().Done():
+			gateway.FailGone(w)
 			return
 		}
 	}

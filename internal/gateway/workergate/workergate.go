@@ -247,7 +247,8 @@ func isLength(s string) bool {
 
 func (g *Gate) fail(w http.ResponseWriter, r *http.Request, err error) {
 	if errors.Is(err, context.Canceled) && r.Context().Err() != nil {
-		return // the caller has gone
+		gateway.FailGone(w)
+		return
 	}
 	g.logInternal(r.Context(), err)
 	gateway.Fail(w, err)

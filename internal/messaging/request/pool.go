@@ -53,6 +53,19 @@ func (h *pool) quit(g *group, w *worker) {
 	}
 }
 
+// retire has the app's workers leave their queues.
+func (h *pool) retire() {
+	h.mu.RLock()
+	var all []*worker
+	for _, g := range h.groups {
+		all = append(all, g.list()...)
+	}
+	h.mu.RUnlock()
+	for _, w := range all {
+		w.retire()
+	}
+}
+
 func (g *group) list() []*worker {
 	if p := g.members.Load(); p != nil {
 		return *p

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -133,6 +135,11 @@ type Service struct {
 	pools  map[string]*pool // by app; only apps that ever had a worker on this node
 	closed bool
 
+	open    atomic.Int64  // requests that workers of this node have not answered
+	retired atomic.Bool   // no worker gets another one
+	idle    chan struct{} // closed when both are so: retired, and none open
+	rested  sync.Once
+
 	metrics *metrics
 }
 
@@ -143,7 +150,7 @@ func New(cfg Config) *Service {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Service{bus: cfg.Bus, log: cfg.Log, tracer: cfg.Tracer, pools: make(map[string]*pool), metrics: newMetrics()}
+	return &Service{bus: cfg.Bus, log: cfg.Log, tracer: cfg.Tracer, pools: make(map[string]*pool), idle: make(chan struct{}), metrics: newMetrics()}
 }
 
 // Close returns when the answers of ended sessions have been sent. All sessions must have ended before.
@@ -156,6 +163,32 @@ func (s *Service) Close() error {
 		h.out.close()
 	}
 	return nil
+}
+
+// Retire has the workers of this node get no more requests: they leave their queues, whose other members on other nodes get them. It returns
+// when the requests that they have are answered, or overdue, or ctx ends.
+func (s *Service) Retire(ctx context.Context) error {
+	s.retired.Store(true)
+	s.mu.RLock()
+	all := slices.Collect(maps.Values(s.pools))
+	s.mu.RUnlock()
+	for _, h := range all {
+		h.retire()
+	}
+	s.leftOpen(0)
+	select {
+	case <-s.idle:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the answers of workers: %w", context.Cause(ctx))
+	}
+}
+
+// leftOpen notes that fewer requests are open.
+func (s *Service) leftOpen(fewer int) {
+	if s.open.Add(-int64(fewer)) == 0 && s.retired.Load() {
+		s.rested.Do(func() { close(s.idle) })
+	}
 }
 
 // Ask sends a request to one of the workers of a subject and waits for the answer. It sends the request once: even if no answer comes, the

@@ -270,3 +270,31 @@ func TestAWorkerWithoutRoomIsGivenNothing(t *testing.T) {
 	w.Closed()
 	taken("once the session is over", false, 5)
 }
+
+// TestARetiredServiceWaitsForItsWorkersAnswers retires a service whose worker has one request that it answers and one that becomes overdue.
+func TestARetiredServiceWaitsForItsWorkersAnswers(t *testing.T) {
+	s, _, w := newWorker(t, 8)
+	answered, _ := begin(t, s, time.Minute, 1)
+	first := slices.Collect(maps.Keys(w.asked))[0]
+	begin(t, s, time.Millisecond, 1) // becomes overdue
+	retired := make(chan error, 1)
+	go func() { retired <- s.Retire(t.Context()) }()
+	for s.Serves("a", "orders.new") == nil {
+		runtime.Gosched()
+	}
+	if _, err := s.Ask(t.Context(), "a", &Request{Subject: "orders.new", Timeout: time.Minute}); err == nil {
+		t.Error("a retired worker got a request")
+	}
+	select {
+	case err := <-retired:
+		t.Fatalf("the service retired before its worker answered: %v", err)
+	default:
+	}
+	w.Frame(&frame.Client{Kind: frame.KindReply, Reply: &frame.Reply{RequestID: []byte(first), Status: 200}})
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+	if err := <-retired; err != nil {
+		t.Error(err)
+	}
+}

@@ -118,6 +118,8 @@ func (w *worker) serve(f *frame.Client) {
 	for _, p := range f.Patterns {
 		pattern := string(p)
 		switch {
+		case w.pool.svc.retired.Load():
+			unavailable = append(unavailable, pattern)
 		case w.find(pattern, q) >= 0:
 		case !w.allowed(pattern):
 			forbidden = append(forbidden, pattern)
@@ -224,6 +226,16 @@ func (w *worker) giveLocked(t *task) bool {
 	if w.over || w.blocked || w.full() {
 		return false
 	}
+	svc := w.pool.svc
+	if svc.open.Add(1); svc.retired.Load() || !w.sendTask(t) {
+		svc.leftOpen(1)
+		return false
+	}
+	return true
+}
+
+// sendTask sends a task and keeps it until it is answered. False: the connection has no room.
+func (w *worker) sendTask(t *task) bool {
 	id := newID()
 	t.request.ID = id
 	headers := t.request.Headers
@@ -285,6 +297,7 @@ func (w *worker) expire(now time.Time) (next time.Time) {
 		switch {
 		case !t.deadline.After(now):
 			delete(w.asked, id)
+			w.pool.svc.leftOpen(1)
 			if t.traced != nil {
 				t.traced(0, ErrNoAnswer)
 			}
@@ -335,7 +348,7 @@ func (w *worker) comeBack() bool {
 	if !w.away || w.over {
 		return true
 	}
-	if w.blocked || len(w.asked) >= w.window {
+	if w.blocked || len(w.asked) >= w.window || w.pool.svc.retired.Load() {
 		return false
 	}
 	w.away = false
@@ -360,6 +373,7 @@ func (w *worker) reply(r *frame.Reply) (*task, *Answer, error) {
 		return nil, nil, nil
 	}
 	delete(w.asked, string(r.RequestID))
+	defer w.pool.svc.leftOpen(1)
 	w.comeBack() // before the answer is sent, since its receiver may send the next request at once
 	if !t.deadline.After(time.Now()) {
 		w.pool.svc.metrics.late()
@@ -412,5 +426,19 @@ func (w *worker) Closed() {
 	for _, t := range w.asked {
 		t.ended(nil, ErrWorkerGone)
 	}
+	w.pool.svc.leftOpen(len(w.asked))
 	w.asked = nil
+}
+
+// retire has the worker leave its queues for good. It still answers the requests that it has.
+func (w *worker) retire() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
+	w.leave()
+	for len(w.serves) > 0 {
+		w.drop(len(w.serves) - 1)
+	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"godwit.dev/godwit/internal/messaging/request"
 	"godwit.dev/godwit/internal/server/app/compat"
 	"godwit.dev/godwit/internal/server/app/core"
 	"godwit.dev/godwit/internal/server/app/datadir"
@@ -28,7 +29,7 @@ func eachHub(c *core.Core, other *compat.Service, f func(hub) error) error {
 }
 
 // drain hands this node's work over to others: the node reports not ready, ends feeds, gives up leases, refuses new sessions and ends
-// present ones over time. It still answers requests until it is stopped.
+// present ones over time, once workers have answered what they were asked. It still answers requests until it is stopped.
 func (a *App) drain(ctx context.Context, g *ground.Ground, c *core.Core, other *compat.Service) {
 	a.log.Info("draining: not ready, sessions are sent away", "sessions", c.Hub.Live())
 	a.notReady()
@@ -39,11 +40,21 @@ func (a *App) drain(ctx context.Context, g *ground.Ground, c *core.Core, other *
 	if g.Stores.GiveUp != nil {
 		g.Stores.GiveUp(ctx)
 	}
+	a.retire(ctx, c.Requests)
 	if err := eachHub(c, other, func(h hub) error { return h.Drain(ctx) }); err != nil {
 		return // it is stopping
 	}
 	a.log.Info("drained: it can be stopped")
 	a.sayDrain(datadir.Drained)
+}
+
+// retire waits until this node's workers have answered the requests that they have, as long as an answer may take at most.
+func (a *App) retire(ctx context.Context, r *request.Service) {
+	patience, cancel := context.WithTimeout(ctx, request.MaxTimeout)
+	defer cancel()
+	if err := r.Retire(patience); err != nil && ctx.Err() == nil {
+		a.log.Warn("requests that workers did not answer are given up", "error", err)
+	}
 }
 
 // sayDrain writes the state of the drain to the address file, for godwit drain.

@@ -15,6 +15,7 @@ import (
 
 	godwit "godwit.dev/godwit/clients/go"
 	"godwit.dev/godwit/internal/server/app"
+	"godwit.dev/godwit/internal/server/config"
 )
 
 // serveShop has a worker answer the calls of the service "shop" with what it got.
@@ -34,6 +35,8 @@ func serveShop(t *testing.T, a *app.App) {
 			return
 		case "/parts":
 			w.Header().Set("Content-Type", "multipart/x-mixed-replace")
+		case "/panics":
+			panic("a secret")
 		case "/fails":
 			w.WriteHeader(http.StatusBadGateway)
 		}
@@ -183,42 +186,116 @@ func TestAHandedOverConnectionServesWhatItsOriginServes(t *testing.T) {
 	}
 }
 
-// TestAStopAnswersCallsUnderWay stops the server while a call of a handed over connection is with its worker.
-func TestAStopAnswersCallsUnderWay(t *testing.T) {
-	a := start(t, settings(t))
+// heldWorker serves the service "shop" with a handler that says when it was asked, and answers when it may; calls of /late at once.
+type heldWorker struct{ asked, goOn chan struct{} }
+
+func holdShop(t *testing.T, a *app.App) *heldWorker {
+	t.Helper()
 	c, err := godwit.New("http://"+a.Addresses().HTTP, godwit.WithAPIKey("dev"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	serving, asked, goOn, ended := make(chan struct{}), make(chan struct{}, 2), make(chan struct{}, 2), make(chan error, 1)
+	w := &heldWorker{asked: make(chan struct{}, 4), goOn: make(chan struct{}, 4)}
+	serving, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- c.Serve(ctx, "shop-1", []string{"shop.>"}, func(context.Context, *godwit.Request) (*godwit.Answer, error) {
-			asked <- struct{}{}
-			<-goOn
+		ended <- c.Serve(ctx, "shop-1", []string{"shop.>"}, func(_ context.Context, r *godwit.Request) (*godwit.Answer, error) {
+			if r.Path != "/late" {
+				w.asked <- struct{}{}
+				<-w.goOn
+			}
 			return &godwit.Answer{Data: []byte("done")}, nil
 		}, godwit.OnServing(func() { close(serving) }))
 	}()
+	t.Cleanup(func() {
+		close(w.goOn)
+		cancel()
+		<-ended
+	})
 	<-serving
-	over := connect(t, a.Addresses().HTTP)
-	goOn <- struct{}{}
+	return w
+}
+
+// TestAStopAnswersCallsUnderWay stops the server while calls of a new connection and of a handed over one are with their worker.
+func TestAStopAnswersCallsUnderWay(t *testing.T) {
+	conf := settings(t)
+	conf.Grace = config.Duration(time.Minute)
+	a := start(t, conf)
+	w := holdShop(t, a)
+	fresh, over := connect(t, a.Addresses().HTTP), connect(t, a.Addresses().HTTP)
+	w.goOn <- struct{}{}
 	over.answers(firstCall, http.MethodGet)
-	<-asked
-	if _, err := io.WriteString(over.nc, firstCall); err != nil {
-		t.Fatal(err)
+	<-w.asked
+	for _, c := range []*wired{fresh, over} {
+		if _, err := io.WriteString(c.nc, firstCall); err != nil {
+			t.Fatal(err)
+		}
+		<-w.asked
 	}
-	<-asked
+	const lateCall = "GET /gw/shop/late" + shopHead + "\r\n"
+	late := connect(t, a.Addresses().HTTP)
+	late.answers(lateCall, http.MethodGet)
 	stopped := make(chan struct{})
 	go func() {
 		defer close(stopped)
 		stop(t, a)
 	}()
-	goOn <- struct{}{}
-	if got := over.answers("", http.MethodGet); !strings.Contains(got, "done") && !strings.Contains(got, "worker-gone") {
-		t.Errorf("the call under way got %s", got)
+	for got := ""; !strings.Contains(got, "nobody-serves"); { // then the worker has left its queue
+		if got = late.answers(lateCall, http.MethodGet); strings.Contains(got, "no answer") {
+			t.Fatal("the server ended a connection before calls under way had their answers")
+		}
 	}
-	cancel()
-	<-ended
+	w.goOn <- struct{}{}
+	w.goOn <- struct{}{}
+	for _, c := range []*wired{fresh, over} {
+		if got := c.answers("", http.MethodGet); !strings.Contains(got, "done") {
+			t.Errorf("the call under way got %s", got)
+		}
+	}
 	<-stopped
+}
+
+// TestACallerThatSendsNothingMoreGetsAnAnswer closes the caller's direction of the connection after a call. net/http takes that for the end of
+// the caller, and must not answer it with a status that says otherwise.
+func TestACallerThatSendsNothingMoreGetsAnAnswer(t *testing.T) {
+	a := start(t, settings(t))
+	w := holdShop(t, a)
+	fresh, over := connect(t, a.Addresses().HTTP), connect(t, a.Addresses().HTTP)
+	w.goOn <- struct{}{}
+	over.answers(firstCall, http.MethodGet)
+	<-w.asked
+	half := func(c *wired) {
+		if _, err := io.WriteString(c.nc, firstCall); err != nil {
+			t.Fatal(err)
+		}
+		<-w.asked
+		_ = c.nc.CloseWrite()
+	}
+	half(fresh)
+	if got := fresh.answers("", http.MethodGet); !strings.HasPrefix(got, "503 ") || !strings.Contains(got, "canceled") {
+		t.Errorf("net/http answered %s", got)
+	}
+	w.goOn <- struct{}{}
+	half(over)
+	w.goOn <- struct{}{}
+	if got := over.answers("", http.MethodGet); !strings.HasPrefix(got, "200 ") || !strings.Contains(got, "done") {
+		t.Errorf("the event loop answered %s", got)
+	}
+}
+
+// TestAPanicOfAHandlerEndsItsCallAlone calls a handler that panics, on the goroutine of the call and on the reader's.
+func TestAPanicOfAHandlerEndsItsCallAlone(t *testing.T) {
+	a := start(t, settings(t))
+	serveShop(t, a)
+	c := connect(t, a.Addresses().HTTP)
+	for range 3 {
+		if got := c.answers("GET /gw/shop/panics"+shopHead+"\r\n", http.MethodGet); !strings.HasPrefix(got, "500") || strings.Contains(got, "secret") {
+			t.Errorf("a handler that panicked answered %s", got)
+		}
+		for range 100 { // so many quick calls are run by the reader
+			if got := c.answers(firstCall, http.MethodGet); !strings.HasPrefix(got, "200") {
+				t.Fatalf("after a panic a call got %s", got)
+			}
+		}
+	}
 }

@@ -18,7 +18,7 @@ import (
 )
 
 // listen opens all listeners and serves them. It registers the visible steps of a stop, which run in reverse: accepting ends, readiness
-// ends, sessions get their goodbye, answers under way end, connections drain.
+// ends, workers answer the requests that they have, sessions get their goodbye, answers under way end, connections drain.
 func (a *App) listen(ctx context.Context, w *web.Web, other *compat.Service) error {
 	list := listen.New(a.steps, a.fail, w.Share(), w.TLS)
 	a.modules = module.NewSet(services(w.Server, a.opts.Commands), a.steps, a.registry, list)
@@ -55,6 +55,7 @@ func (a *App) listen(ctx context.Context, w *web.Web, other *compat.Service) err
 	a.steps.AddPolite("session goodbyes", w.Share(), func(ctx context.Context) error {
 		return eachHub(w.Core, other, func(h hub) error { return h.Shutdown(ctx) })
 	})
+	a.steps.AddPolite("requests with workers", w.Share(), w.Core.Requests.Retire)
 	a.steps.AddClose("readiness", time.Second, func() error { a.notReady(); return nil })
 	a.steps.AddClose("accepting", time.Second, list.Stop)
 	return nil
