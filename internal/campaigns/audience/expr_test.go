@@ -106,7 +106,7 @@ func TestErrorsSayWhatIsWrongAndWhere(t *testing.T) {
 		`age > 18 city = "x"`:                  "found city where and, or, or the end is needed at character 10",
 		`(age > 18`:                            "found the end where a closing bracket is needed at character 10",
 		`age in 1, 2`:                          "found 1 where a list in brackets is needed at character 8",
-		`age in ()`:                            "found ) where a value: a text in quotes, a number, true or false is needed at character 9",
+		`age in ()`:                            "found ) where a value (a text in quotes, a number, true or false) is needed at character 9",
 		`age not = 1`:                          "found = where in, contains or prefix after not is needed at character 9",
 		`age contains 1`:                       "contains needs a text in quotes, not 1 at character 14",
 		`city contains ""`:                     "contains needs a text that is not empty at character 15",

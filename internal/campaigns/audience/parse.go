@@ -325,7 +325,7 @@ func (p *parser) value(f Field) (v Value, err error) {
 	case at.kind == nameToken && !keyword(at.text):
 		return v, p.lex.errorf(at.pos, "found %s where a value is needed: texts stand in quotes, like %s", notification.Clip(at.text), quoted(notification.Clip(at.text)))
 	default:
-		return v, p.want("a value: a text in quotes, a number, true or false")
+		return v, p.want("a value (a text in quotes, a number, true or false)")
 	}
 	if !f.Attribute {
 		if v, err = p.ownValue(f, v); err != nil {

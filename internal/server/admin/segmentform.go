@@ -2,6 +2,7 @@ package admin
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"net/http"
@@ -137,11 +138,9 @@ func (a *admin) segmentLook(v *visit, p *segmentPage) (l segmentLook, err error)
 	}
 	l.Words = saidOf(v.lang, where)
 	ctx, app := v.r.Context(), v.person.App
-	_, attributes, err := a.Audience.Names(ctx, app, audience.MaxTagNames)
-	if err != nil {
+	if l.Strange, err = a.strange(ctx, app, sel.Where); err != nil {
 		return l, err
 	}
-	l.Strange = strings.Join(slices.DeleteFunc(audience.AttributesIn(sel.Where), func(name string) bool { return slices.Contains(attributes, name) }), ", ")
 	active, _, err := a.Audience.Totals(ctx, app)
 	if err != nil {
 		return l, err
@@ -163,6 +162,16 @@ func (a *admin) segmentLook(v *visit, p *segmentPage) (l segmentLook, err error)
 	}
 	l.Sample, _, _, err = a.Audience.List(ctx, app, audience.Active, sel, 0, sampleShown)
 	return l, err
+}
+
+// strange lists the attributes of an expression that nobody of the app has or had: most are mistyped.
+func (a *admin) strange(ctx context.Context, app string, x audience.Expr) (string, error) {
+	used := audience.AttributesIn(x)
+	if len(used) == 0 {
+		return "", nil
+	}
+	_, known, err := a.Audience.Names(ctx, app, audience.MaxTagNames)
+	return strings.Join(slices.DeleteFunc(used, func(name string) bool { return slices.Contains(known, name) }), ", "), err
 }
 
 // segmentCall returns the command that stores the segment over the API.

@@ -166,7 +166,7 @@ func TestTheExpressionIsTheTruthAndRowsFollowIt(t *testing.T) {
 	form.Set("where", "n > ") // a mistake: the rows wait, and do not replace what is being typed
 	row(0, "n", "more", "1")
 	page = look()
-	if wants(t, page, "Found the end where a value"); form.Get("where") != "n >" || form.Get("row-0-value") != "1" {
+	if wants(t, page, "Found the end where a value (a text in quotes, a number, true or false) is needed at character 4."); form.Get("where") != "n >" || form.Get("row-0-value") != "1" {
 		t.Errorf("beside a mistake: %v", form)
 	}
 	form.Set("then", "save")
