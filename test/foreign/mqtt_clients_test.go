@@ -255,7 +255,8 @@ func (d *goDevice) connect(ctx context.Context, c command) {
 type hand struct {
 	t *testing.T
 	device
-	before []happening // what nobody has waited for yet
+	before []happening   // what nobody has waited for yet
+	why    func() string // says more of what does not come; may be nil
 }
 
 // want waits for something that happens.
@@ -271,13 +272,20 @@ func (h *hand) want(event string) happening {
 	for {
 		e, err := h.Next(ctx)
 		if err != nil {
-			h.t.Fatalf("%s does not come, but %+v: %v", event, h.before, err)
+			h.t.Fatalf("%s does not come, but %+v: %v%s", event, h.before, err, h.because())
 		}
 		if e.Event == event {
 			return e
 		}
 		h.before = append(h.before, e)
 	}
+}
+
+func (h *hand) because() string {
+	if h.why == nil {
+		return ""
+	}
+	return "\n" + h.why()
 }
 
 func (h *hand) connect(c command) happening {
@@ -331,7 +339,7 @@ func (h *hand) note(id string) happening {
 	e := h.want("message")
 	var n struct{ ID string }
 	if err := json.Unmarshal([]byte(e.Payload), &n); err != nil || e.Topic != "inbox" || e.QoS != 1 || n.ID != id {
-		h.t.Fatalf("got %+v, want notification %s: %v", e, id, err)
+		h.t.Fatalf("got %+v, want notification %s: %v%s", e, id, err, h.because())
 	}
 	return e
 }

@@ -133,22 +133,30 @@ func sessionSurvives(t *testing.T, server *blackbox.Server, m maker) {
 
 // sessionEndsInTime: whether its client was away when the server was killed, or connected.
 func sessionEndsInTime(t *testing.T, server *blackbox.Server) {
-	for name, away := range map[string]bool{"away": true, "connected": false} {
-		me := command{ID: "brief-" + name, User: "demo/brief", Expiry: 1}
+	for name, c := range map[string]struct{ away, stopped bool }{"away": {away: true}, "connected": {}, "while the server is down": {true, true}} {
+		me := command{ID: "brief-" + strings.ReplaceAll(name, " ", "-"), User: "demo/brief", Expiry: 1}
 		d := newDevice(t, server)
 		d.connect(me)
 		d.subscribe("jobs/#", 1, 1)
-		if away {
+		if c.away {
 			d.Do(command{Do: "disconnect"})
 			d.want("closed")
 		}
-		server.Kill()
+		over := time.After(1100 * time.Millisecond) // a second of real time is what the client has asked for
+		if c.stopped {
+			server.Stop()
+			<-over
+		} else {
+			server.Kill()
+		}
 		if err := server.Launch(); err != nil {
 			t.Fatal(err)
 		}
-		over := time.After(1100 * time.Millisecond)
-		newPublisher(t, server).publish("jobs/1", "in vain", 1)
-		<-over // a second of real time is what the client has asked for
+		if !c.stopped {
+			over = time.After(1100 * time.Millisecond)
+			newPublisher(t, server).publish("jobs/1", "in vain", 1)
+			<-over
+		}
 		d = newDevice(t, server)
 		if d.connect(me).Present {
 			t.Errorf("%s: a session is there after its time", name)
@@ -253,4 +261,42 @@ func TestMQTTSessionsAreOnEveryNode(t *testing.T) {
 	if newDevice(t, c.Nodes[0]).connect(me).Present {
 		t.Error("a session that a clean start on another node has discarded is there")
 	}
+}
+
+// TestMQTTQueueOutlivesItsMembers: what waits for a member goes to another one when the member's session ends, also by a filter with wildcards.
+func TestMQTTQueueOutlivesItsMembers(t *testing.T) {
+	blackbox.Long(t)
+	onBothStores(t, func(t *testing.T, server *blackbox.Server) {
+		publisher := newPublisher(t, server)
+		for name, clean := range map[string]bool{"by a clean start": true, "in time": false} {
+			topic := "jobs/" + strings.ReplaceAll(name, " ", "-")
+			share := "$share/workers/" + topic + "/#"
+			one := command{ID: "one", User: "demo/one", Expiry: 1}
+			first, second := newDevice(t, server), newDevice(t, server)
+			first.connect(one)
+			first.subscribe(share, 1, 1)
+			leave(t, server, first, "one", 0)
+			for i := range count {
+				publisher.publish(fmt.Sprint(topic, "/", i), "job", 1)
+			}
+			second.connect(command{ID: "two", User: "demo/two"})
+			second.subscribe(share, 1, 1)
+			if clean {
+				one.Clean = true
+				first.connect(one)
+			}
+			times := make(map[string]int)
+			for range count {
+				e := second.want("message")
+				second.Do(command{Do: "ack", Ref: e.Ref})
+				times[e.Topic]++
+			}
+			for i := range count {
+				if n := times[fmt.Sprint(topic, "/", i)]; n != 1 {
+					t.Errorf("%s: job %d came %d times", name, i, n)
+				}
+			}
+			leave(t, server, second, "two", 0)
+		}
+	})
 }

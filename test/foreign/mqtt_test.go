@@ -1,6 +1,7 @@
 package foreign
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"os/exec"
@@ -45,6 +46,7 @@ func everything(t *testing.T, server *blackbox.Server, addr string, m maker) {
 func inboxComesAgain(t *testing.T, server *blackbox.Server, d *hand, who string) {
 	ctx, api := timeout(t), server.API()
 	d.t = t
+	d.why = func() string { return serverSide(api, numbered(who, 0), who) }
 	me := command{ID: who, User: "demo/" + who}
 	if d.connect(me).Present {
 		t.Error("a new client is told that it has a session")
@@ -208,10 +210,36 @@ func TestMosquittoClients(t *testing.T) {
 			if got := listen(1, who+"/s/b", "-t", "$share/q/"+who+"/s/+"); got[0] != who+"/s/b 0 0 hello" {
 				t.Errorf("mosquitto_sub prints %q", got)
 			}
+			watcher := newDevice(t, server)
+			watcher.connect(command{ID: who + "-w", User: "demo/" + who, Clean: true})
+			watcher.subscribe(who+"/gone", 0, 0)
+			lost, kill := context.WithCancel(ctx)
+			err := run(lost, t, func(line string) {
+				if strings.Contains(line, "Subscribed (mid") {
+					kill()
+				}
+			}, "stdbuf", append([]string{"-oL", sub}, args("-d", "-t", who+"/x", "--will-topic", who+"/gone", "--will-payload", "gone")...)...)
+			if err == nil {
+				t.Error("a client that was killed ends well")
+			}
+			watcher.message(who+"/gone", "gone")
 			publish("-q", "1", "-t", "to/"+who, "-m", `{"id":"`+who+`-last","title":"Last"}`)
 			if err := api.WantState(ctx, who+"-last", who, "stored"); err != nil {
 				t.Error(err)
 			}
 		})
 	}
+}
+
+// serverSide says what the server knows of a notification and its recipient, for a test that waits for it in vain.
+func serverSide(api *blackbox.API, id, recipient string) string {
+	var said []string
+	for _, path := range []string{"/v1/notifications/" + id + "?to=" + recipient, "/v1/recipients/" + recipient} {
+		answer, err := api.Do(context.Background(), http.MethodGet, path, nil)
+		if err != nil {
+			return err.Error()
+		}
+		said = append(said, string(answer.Body))
+	}
+	return strings.Join(said, "\n")
 }

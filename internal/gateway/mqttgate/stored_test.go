@@ -190,3 +190,23 @@ func TestMessagesOfAQueueGoToTheOtherMembersWhenOneEnds(t *testing.T) {
 		})
 	}
 }
+
+// TestTakeoverMovesNothingToOtherMembers: the member's session goes on, with what waits for it.
+func TestTakeoverMovesNothingToOtherMembers(t *testing.T) {
+	s := keeping(t)
+	hello, props := lasting(wire.V5, "unit", "one")
+	p := connect(t, s.Server, hello, props...)
+	p.subscribed(1, "$share/q/kept/#")
+	ben := connect(t, s.Server, hi(wire.V5, "ben", ""))
+	ben.told(1, "kept/1", "1")
+	p.message("kept/1", "1") // not acknowledged
+	other, props2 := lasting(wire.V5, "other", "two")
+	q := connect(t, s.Server, other, props2...)
+	q.subscribed(1, "$share/q/kept/#")
+	again := connect(t, s.Server, hello, props...)
+	p.ended(wire.TakenOver)
+	m := again.message("kept/1", "1")
+	again.send(wire.AppendAck(nil, wire.V5, wire.PUBACK, m.ID, wire.Success, nil))
+	s.pass(0)
+	q.ping() // and nothing before
+}

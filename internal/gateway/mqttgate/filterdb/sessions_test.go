@@ -143,10 +143,16 @@ func TestSessionEndsWithItsTime(t *testing.T) {
 		}
 		s.pass(40 * time.Minute)
 		s.noneOver()
+		lost := filterdb.Opening{Of: device("watch"), Expiry: time.Minute}
+		s.finds(lost, 0)
 		s.restart() // a crash, from which its time counts
 		s.pass(59 * time.Second)
 		s.noneOver()
 		owner = s.finds(me, owner, sub("inbox", 1))
+		s.pass(time.Second)
+		if over, err := s.Sessions.Sweep(); err != nil || !slices.Equal(over, []filterdb.Device{lost.Of}) {
+			t.Errorf("a minute after a crash %v are over, %v", over, err)
+		}
 		s.Leave(me.Of, owner, time.Minute)
 		s.stored(other.Of, s.finds(other, 0))
 		s.pass(59 * time.Second)
