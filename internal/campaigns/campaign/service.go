@@ -239,6 +239,9 @@ func (s *Service) view(ctx context.Context, c *Campaign) (*View, error) {
 	}
 	now := s.cfg.Now()
 	v.Rate = t.meter.rate(now)
+	if c.Spec.Decides() && c.Spec.Decision == nil {
+		return v, nil // it ends some time after the decision
+	}
 	if v.Rate > 0 && c.Enumerated {
 		v.ETA = now.Add(time.Duration(float64(f.Open()) / v.Rate * float64(time.Second))).Truncate(time.Millisecond)
 	}

@@ -173,6 +173,9 @@ func TestAPersonMayDecideWhileTheRestWaits(t *testing.T) {
 	e.start(id)
 	v := e.untilWaiting(id)
 	waiting := v.Groups[campaign.Rest].Total()
+	if !v.ETA.IsZero() {
+		t.Errorf("it ends at %s, and has not decided", v.ETA)
+	}
 	if at := v.Spec.DecidesAt(); v.State != campaign.Running || v.Counts[campaign.Pending] != waiting || !at.Equal(v.Spec.TriedAt.Add(time.Hour)) {
 		t.Errorf("%s, %v, it decides at %s", v.State, v.Counts, at)
 	}

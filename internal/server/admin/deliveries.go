@@ -94,6 +94,8 @@ func why(l *words.Language, d *campaign.Delivery) string {
 	switch {
 	case d.Held:
 		return l.T("waits until somebody resumes the campaign")
+	case d.Waits:
+		return l.T("waits until the better variant is known")
 	case d.Detail == "" && d.Recall != "":
 		return l.T("could not be taken back: %s", d.Recall)
 	case d.Detail == "" && d.Correction != "":

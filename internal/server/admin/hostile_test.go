@@ -66,9 +66,10 @@ func TestHostileContentStaysTextOnEveryPage(t *testing.T) {
 		"key": {"k1"}, "then": {"draft"}, "category": {hostile}, "button-0-text": {hostile}, "button-0-url": {"https://example.org/?" + hostile}, "media": {"video"}, "media_url": {hostile},
 		"action-0-title": {hostile}, "action-0-url": {"https://example.org/?" + hostile}, "action-0-action": {hostile}, "locale-0-tag": {"fr"}, "locale-0-title": {hostile}, "locale-0-button-0-text": {hostile}, "locale-0-button-0-url": {"https://example.org/?" + hostile}, "variable-place": {hostile},
 	}
-	_, _, err = w.shelf.Set(t.Context(), "shop", "hostile", template.Content{Content: push.Content{Title: hostile, Body: "{{place|" + hostile + "}}"}}, template.Match{})
+	_, _, err = w.shelf.Set(t.Context(), "shop", "hostile", template.Content{Content: push.Content{Title: hostile, Body: "{{place|" + hostile + "}}", Category: hostile}}, template.Match{})
 	must(t, err)
 	form.Add("channel", "telegram")
+	form.Set("b_template", "hostile")
 	id := b.create(form)
 	shown := 0
 	look := func(where, page string) {

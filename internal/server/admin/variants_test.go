@@ -12,6 +12,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 // twoVariants is a posted form of a campaign with a second variant, and a rest.
@@ -168,6 +169,12 @@ func TestACampaignWithVariantsIsAskedAboutReportedAndDecided(t *testing.T) {
 	list, err := w.store.List(t.Context(), "shop", 1, 0)
 	must(t, err)
 	id := list[0].ID
+	if !eventually.Holds(func() bool {
+		_, page = b.get("/ui/campaigns/" + id + "/deliveries?outcome=pending")
+		return strings.Contains(page, "waits until the better variant is known")
+	}) {
+		t.Errorf("what the rest waits for is not said:\n%s", page)
+	}
 	_, page = b.post("/ui/campaigns/"+id+"/decide-b", url.Values{})
 	wants(t, page, "The rest gets B: somebody chose it.", "the rest gets it")
 	if strings.Contains(page, "decide-a") {

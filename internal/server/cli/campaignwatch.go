@@ -159,6 +159,9 @@ func progressLine(v *campaignJSON, now time.Time) string {
 		if v.ETA.After(now) {
 			line += fmt.Sprintf(", %s left", v.ETA.Sub(now).Round(time.Second))
 		}
+		if v.Decision == nil && v.DecidesAt.After(now) {
+			line += fmt.Sprintf(", decides in %s", v.DecidesAt.Sub(now).Round(time.Second))
+		}
 	}
 	for _, o := range []string{"failed", "unknown", "suppressed", "expired"} {
 		if n := v.Counts[o]; n > 0 {

@@ -11,6 +11,7 @@ func TestProgressSaysHowFarAndHowLong(t *testing.T) {
 	for want, v := range map[string]*campaignJSON{
 		"scheduled: begins in 1m0s":                      {State: "scheduled", SendAt: now.Add(time.Minute)},
 		" 25 % 1 of 4, running, 2/s, 30s left, 1 failed": {State: "running", Total: 4, Enumerated: true, Rate: "2/s", ETA: now.Add(30 * time.Second), Counts: map[string]int64{"pending": 3, "failed": 1}},
+		" 50 % 2 of 4, running, 0/s, decides in 1h0m0s":  {State: "running", Total: 4, Enumerated: true, Rate: "0/s", DecidesAt: now.Add(time.Hour), Counts: map[string]int64{"pending": 2}},
 		"  0 % 0 of 4 or more, running, 0/s":             {State: "running", Total: 4, Rate: "0/s", Counts: map[string]int64{"pending": 4}},
 		"100 % 4 of 4, completed":                        {State: "completed", Total: 4, Enumerated: true, ETA: now.Add(time.Second), Counts: map[string]int64{"accepted": 4}},
 		" 75 % 3 of 4, recalling, 1 unknown":             {State: "recalling", Total: 4, Enumerated: true, NotRecalled: 1, Counts: map[string]int64{"recalled": 2, "unknown": 1}},

@@ -24,7 +24,7 @@ func TestDeliveriesAreFoundWithoutSorting(t *testing.T) {
 	}
 	defer s.Close()
 	for name, query := range map[string]string{
-		"due": dueQuery, "next due": nextDueQuery, "recover": leftQuery,
+		"due": dueQuery, "next due": nextDueQuery, "recover": leftQuery, "untried": untriedQuery, "release": releaseQuery,
 		"cancel": sweepQuery(campaign.Sweep{From: campaign.Pending}) + " LIMIT ?",
 		"let go": sweepQuery(campaign.Sweep{From: campaign.Pending, Held: true}) + " LIMIT ?",
 		"retry":  sweepQuery(campaign.Sweep{From: campaign.Unknown}) + " LIMIT ?",
@@ -40,7 +40,7 @@ func TestDeliveriesAreFoundWithoutSorting(t *testing.T) {
 		if err != nil || strings.Contains(text, "TEMP B-TREE") || !strings.Contains(text, "INDEX delivery_") {
 			t.Errorf("%s: %s (%v)", name, text, err)
 		}
-		if name == "let go" && !strings.Contains(text, "due=?") {
+		if bound := map[string]string{"let go": "due=?", "release": "due>?", "untried": "due<?"}[name]; !strings.Contains(text, bound) {
 			t.Errorf("%s: %s: looks at everything that is pending", name, text)
 		}
 	}
