@@ -61,6 +61,7 @@ func usedTexts(t *testing.T) textSet {
 	all := make(textSet)
 	textsOfTemplates(t, all)
 	textsOfCode(t, all)
+	textsOfAdvice(t, all)
 	for _, key := range slices.Sorted(maps.Values(inScripts)) {
 		all.add("language.go", key, "")
 	}

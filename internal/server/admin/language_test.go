@@ -1,13 +1,17 @@
 package admin_test
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"strings"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/sending/push"
+	"godwit.dev/godwit/internal/server/admin"
+	"godwit.dev/godwit/internal/server/watch"
 )
 
 // in gets a page with a browser that accepts languages.
@@ -89,7 +93,7 @@ func TestMistakesInFormsAreSaidInTheReadersLanguage(t *testing.T) {
 	wants(t, page, "सक्रिय पता मेल खाता है।")
 }
 
-// What people have written is theirs in every language, also if it reads like a text of the pages.
+// A name stays as it was written, also if it reads like a text of the pages.
 func TestWhatPeopleWroteIsNotTranslatedAndStaysText(t *testing.T) {
 	w := newWorld(t)
 	e := w.register(push.FCM, `{"token":"t"}`, audience.Endpoint{Recipient: "Overview", Tags: []string{"Save"}})
@@ -127,4 +131,24 @@ func TestStreamsOfAPageSpeakItsLanguage(t *testing.T) {
 			t.Fatalf("%v; it said\n%s", err, said.String())
 		}
 	}
+}
+
+func TestWhatNeedsAttentionIsSaidInTheReadersLanguage(t *testing.T) {
+	at := time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
+	w := watch.Alone(watch.New(), "a")
+	w.Advise = func(context.Context, string) []watch.Advice {
+		s := watch.State{
+			Full: true, Free: "10MB", Least: "256MB", Turned: 1, Failed: 1_234,
+			Hooks:   []watch.Trouble{{Name: "orders", State: "failing", Error: hostile, Since: at}},
+			Missing: []watch.Lost{{Name: "b", Why: "it fell silent; whether it lives shows within 20 s", Silent: time.Hour, Ended: true}},
+		}
+		return s.Advise(at)
+	}
+	b := newWorld(t, func(c *admin.Config) { c.Watch = w }).as(3)
+	_, page := b.in("de", "/ui/")
+	checkHarmless(t, "/ui/", page)
+	wants(t, page, "Der Hook orders ist gestört, seit 01.05.2026, 12:00 UTC: ", "noch 10MB frei", "1 Verbindung wurde in der letzten Stunde", "1.234 Aufrufe der API",
+		"Der Knoten b wurde seit 60 Minuten nicht gehört: er ist verstummt", "von der Liste: godwit cluster forget b")
+	_, page = b.in("en", "/ui/")
+	wants(t, page, "The hook orders is failing since 1 May 2026, 12:00 UTC: ", "1 connection was refused", "1,234 calls to the API", "godwit cluster forget b")
 }

@@ -19,7 +19,7 @@ func watched() *watch.Server {
 	w.Read(at.Add(watch.Every), watch.Totals{Stored: 6_172, Sessions: 1_234_567, Push: map[watch.Ended]uint64{{Channel: hostile, Outcome: "failed"}: 3}})
 	s := watch.Alone(w, hostile)
 	s.Advise = func(context.Context, string) []watch.Advice {
-		return []watch.Advice{{About: "hook", Grave: true, Text: "The hook is failing: " + hostile, Hint: "Mend it."}}
+		return []watch.Advice{{About: "hook", Grave: true, Said: "The hook %s is %s: %s.", Args: []any{"crm", watch.Word("failing"), hostile}, Hint: "Mend it."}}
 	}
 	return s
 }
@@ -28,7 +28,7 @@ func TestTheOverviewSaysHowTheServerIs(t *testing.T) {
 	b := newWorld(t, func(c *admin.Config) { c.Watch = watched() }).as(3)
 	_, page := b.get("/ui/")
 	checkHarmless(t, "/ui/", page)
-	wants(t, page, "The hook is failing: ", "Mend it.", `<data value="1234567">1,234,567</data>`, `<data value="1234">`, "&lt;hostile", `datetime="2026-05-01T12:00:00Z"`)
+	wants(t, page, "The hook crm is failing: ", "Mend it.", `<data value="1234567">1,234,567</data>`, `<data value="1234">`, "&lt;hostile", `datetime="2026-05-01T12:00:00Z"`)
 }
 
 func TestHealthyServerSaysSo(t *testing.T) {

@@ -3,6 +3,7 @@ package admin
 import (
 	"fmt"
 	"html"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,6 +45,8 @@ func speaking(l *words.Language) template.FuncMap {
 		"moment":     func(at time.Time) template.HTML { return timeElement(at, l.Time(at)) },
 		"version":    func(v object.Version) string { return versionText(l, v) },
 		"pace":       func(r campaign.Rate) string { return rateWords(l, r) },
+		"advised":    func(a watch.Advice) string { return advised(l, &a) },
+		"do":         func(a watch.Advice) string { return l.Fill(l.Find(a.Hint), a.Args[:min(1, len(a.Args))]) },
 		"why":        func(t watch.Turned) string { return l.T(t.Why()) },
 		"channel":    func(ch any) string { return l.T(channelWord(push.Channel(fmt.Sprint(ch)))) },
 		"field":      func(name string) string { return l.T(fieldWord(name)) },
@@ -58,6 +61,25 @@ func speaking(l *words.Language) template.FuncMap {
 		"deed":   func(name string, cursor int64) bulkButton { return newBulkButton(l, name, cursor) },
 		"more":   func(save, list, label string) moreLines { return moreLines{save, list, l.T(label)} },
 	}
+}
+
+// advised says in a language what needs attention.
+func advised(l *words.Language, a *watch.Advice) string {
+	args := slices.Clone(a.Args)
+	for i, arg := range args {
+		switch v := arg.(type) {
+		case watch.Word:
+			args[i] = l.T(string(v))
+		case time.Time:
+			args[i] = l.Time(v)
+		case time.Duration:
+			args[i] = l.Lasted(v)
+		}
+	}
+	if a.Many != "" {
+		return l.Fill(l.FindN(whole(a.Args[0]), a.Said, a.Many), args)
+	}
+	return l.Fill(l.Find(a.Said), args)
 }
 
 // key marks an English text that is said elsewhere.

@@ -167,6 +167,52 @@ func textsOfCode(t *testing.T, all textSet) {
 	}
 }
 
+// advising are the files outside the package that say what needs attention, and their function that does; "": all do.
+var advising = map[string]string{"../watch/warnings.go": "", "../../cluster/views.go": "String", "../app/figures/nodes.go": "why"}
+
+// textsOfAdvice finds the texts about what needs attention: all literals of a few words.
+func textsOfAdvice(t *testing.T, all textSet) {
+	t.Helper()
+	for file, in := range advising {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok && (in == "" || fn.Name.Name == in) {
+				found += literals(file, fn, all)
+			}
+		}
+		if found == 0 {
+			t.Errorf("%s says nothing any more", file)
+		}
+	}
+}
+
+// literals adds the texts of a function, and returns how many there are.
+func literals(file string, fn *ast.FuncDecl, all textSet) (found int) {
+	plural := make(map[string]bool)
+	ast.Inspect(fn, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr: // counted(n, about, hint, one, many)
+			if name, ok := n.Fun.(*ast.Ident); ok && name.Name == "counted" {
+				one, _ := literal(n.Args[3], nil)
+				many, _ := literal(n.Args[4], nil)
+				all.add(file, one, many)
+				plural[one], plural[many] = true, true
+			}
+		case *ast.BasicLit:
+			if said, ok := literal(n, nil); ok && strings.Contains(said, " ") && !plural[said] {
+				all.add(file, said, "")
+				found++
+			}
+		}
+		return true
+	})
+	return found
+}
+
 // onlyArgument is a text that says nothing of its own.
 var onlyArgument = regexp.MustCompile(`^%s\.?$`)
 

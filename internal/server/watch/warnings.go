@@ -2,15 +2,45 @@ package watch
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
-// Advice is a condition that somebody should handle, with instructions.
+// Advice is a condition that somebody should handle, with instructions. Its texts are English ones with a %s for each argument, so that the
+// console can say them in other languages.
 type Advice struct {
 	About string // its subject in a word: disk, hook, node
 	Grave bool   // something does not work; false: it may soon stop working
-	Text  string
-	Hint  string
+	Said  string
+	Many  string // Said for other numbers than one, which the first argument is; "": it counts nothing
+	Args  []any  // a Word is said in the reader's language too
+	Hint  string // what is to be done; a %s stands for the first argument
+}
+
+// Word is an argument of an advice that is a word of English, and no name.
+type Word string
+
+// Text says the condition in English.
+func (a *Advice) Text() string {
+	text, args := a.Said, make([]any, len(a.Args))
+	if a.Many != "" && a.Args[0] != int64(1) {
+		text = a.Many
+	}
+	for i, arg := range a.Args {
+		if at, ok := arg.(time.Time); ok {
+			arg = at.UTC().Format("2 Jan 2006, 15:04 UTC")
+		}
+		args[i] = fmt.Sprint(arg)
+	}
+	return fmt.Sprintf(text, args...)
+}
+
+// Do says in English what is to be done.
+func (a *Advice) Do() string {
+	if strings.Contains(a.Hint, "%s") {
+		return fmt.Sprintf(a.Hint, a.Args[0])
+	}
+	return a.Hint
 }
 
 // State is the state of a server and of an app on it. The zero value needs no advice.
@@ -52,10 +82,10 @@ const (
 // Advise lists the conditions that somebody should handle, the most serious first.
 func (s *State) Advise(now time.Time) (list []Advice) {
 	grave := func(about, hint, text string, args ...any) {
-		list = append(list, Advice{about, true, fmt.Sprintf(text, args...), hint})
+		list = append(list, Advice{About: about, Grave: true, Said: text, Args: args, Hint: hint})
 	}
 	note := func(about, hint, text string, args ...any) {
-		list = append(list, Advice{about, false, fmt.Sprintf(text, args...), hint})
+		list = append(list, Advice{About: about, Said: text, Args: args, Hint: hint})
 	}
 	if s.Damaged {
 		grave("store", "Stop the server and run godwit doctor --repair.", "Stored data is damaged, and nothing is stored any more.")
@@ -72,12 +102,12 @@ func (s *State) Advise(now time.Time) (list []Advice) {
 	for _, n := range s.Missing {
 		hint := "Look at the network between the nodes, and at the log of both for what the message bus says."
 		if n.Ended {
-			hint = "Start it again; if it was taken away for good, take it off the list: godwit cluster forget " + n.Name
+			hint = "Start it again; if it was taken away for good, take it off the list: godwit cluster forget %s"
 		}
 		if n.Silent == 0 {
-			grave("node", hint, "Node %s has never been heard: %s.", n.Name, n.Why)
+			grave("node", hint, "Node %s has never been heard: %s.", n.Name, Word(n.Why))
 		} else {
-			grave("node", hint, "Node %s has not been heard for %s: %s.", n.Name, n.Silent.Round(time.Second), n.Why)
+			grave("node", hint, "Node %s has not been heard for %s: %s.", n.Name, n.Silent.Round(time.Second), Word(n.Why))
 		}
 	}
 	for _, ch := range s.Refused {
@@ -85,30 +115,44 @@ func (s *State) Advise(now time.Time) (list []Advice) {
 	}
 	s.troubles(grave)
 	s.notes(now, grave, note)
+	s.counts(func(n int64, about, hint, one, many string) {
+		list = append(list, Advice{About: about, Said: one, Many: many, Args: []any{n}, Hint: hint})
+	})
+	if s.Draining {
+		note("node", "Sessions move to other nodes; nothing else is to be done.", "This node is draining.")
+	}
 	return list
 }
 
 type say func(about, hint, text string, args ...any)
 
 func (s *State) troubles(grave say) {
-	for _, of := range []struct {
-		what, hint string
-		list       []Trouble
-	}{
-		{"hook", "Mend the receiver, then resume the hook.", s.Hooks},
-		{"sink", "Mend what the error names; a sink that stopped goes on when it is set again.", s.Sinks},
-		{"source", "Mend what the error names; it is tried again by itself.", s.Takes},
-	} {
-		for _, t := range of.list {
-			text := fmt.Sprintf("The %s %s is %s", of.what, t.Name, t.State)
-			if !t.Since.IsZero() {
-				text += " since " + t.Since.UTC().Format("2 Jan, 15:04 UTC")
-			}
-			if t.Error != "" {
-				text += ": " + t.Error
-			}
-			grave(of.what, of.hint, "%s.", text)
-		}
+	for i := range s.Hooks {
+		s.Hooks[i].say(grave, "hook", "Mend the receiver, then resume the hook.",
+			"The hook %s is %s.", "The hook %s is %s: %s.", "The hook %s is %s since %s.", "The hook %s is %s since %s: %s.")
+	}
+	for i := range s.Sinks {
+		s.Sinks[i].say(grave, "sink", "Mend what the error names; a sink that stopped goes on when it is set again.",
+			"The sink %s is %s.", "The sink %s is %s: %s.", "The sink %s is %s since %s.", "The sink %s is %s since %s: %s.")
+	}
+	for i := range s.Takes {
+		s.Takes[i].say(grave, "source", "Mend what the error names; it is tried again by itself.",
+			"The source %s is %s.", "The source %s is %s: %s.", "The source %s is %s since %s.", "The source %s is %s since %s: %s.")
+	}
+}
+
+// say chooses the text: with the error and the time at which it began, as far as they are known.
+func (t *Trouble) say(grave say, about, hint, is, why, since, both string) {
+	name, state := t.Name, Word(t.State)
+	switch {
+	case t.Since.IsZero() && t.Error == "":
+		grave(about, hint, is, name, state)
+	case t.Since.IsZero():
+		grave(about, hint, why, name, state, t.Error)
+	case t.Error == "":
+		grave(about, hint, since, name, state, t.Since)
+	default:
+		grave(about, hint, both, name, state, t.Since, t.Error)
 	}
 }
 
@@ -117,27 +161,31 @@ func (s *State) notes(now time.Time, grave, note say) {
 		const hint = "Put a new certificate in the place of the old files; they are read again by themselves."
 		switch left := c.Ends.Sub(now); {
 		case left <= 0:
-			grave("certificate", hint, "The certificate that is shown to %s has ended on %s.", c.To, c.Ends.UTC().Format("2 Jan 2006"))
+			grave("certificate", hint, "The certificate that is shown to %s has ended on %s.", Word(c.To), c.Ends)
 		case left < soon:
-			note("certificate", hint, "The certificate that is shown to %s ends in %d days, on %s.", c.To, int(left/(24*time.Hour)), c.Ends.UTC().Format("2 Jan 2006"))
+			note("certificate", hint, "The certificate that is shown to %s ends on %s.", Word(c.To), c.Ends)
 		}
 	}
 	if s.Short && !s.Full {
 		note("disk", "Free space on the disk of the data folder, or keep settled notifications for less long (retain).", "The disk has %s left; below %s (min_free) publishes are refused.", s.Free, s.Least)
 	}
+}
+
+// counts says what happened so many times.
+func (s *State) counts(counted func(n int64, about, hint, one, many string)) {
 	if s.Behind > behind {
-		note("store", "The disk is too slow for what is published: see what else uses it, or publish in batches.", "%d operations wait to be stored.", s.Behind)
+		counted(s.Behind, "store", "The disk is too slow for what is published: see what else uses it, or publish in batches.", "%s operation waits to be stored.", "%s operations wait to be stored.")
 	}
 	if s.Dropped > 0 {
-		note("events", "They are made anew from the mailbox; a faster disk loses none.", "The event log could not take %d events in the last hour.", s.Dropped)
+		counted(int64(s.Dropped), "events", "They are made anew from the mailbox; a faster disk loses none.",
+			"The event log could not take %s event in the last hour.", "The event log could not take %s events in the last hour.")
 	}
 	if s.Turned > 0 {
-		note("connections", "Raise limit_connects, max_connections_per_address or max_connections if they were clients of yours. The page Gateway says why each was refused.", "%d connections were refused in the last hour.", s.Turned)
+		counted(int64(s.Turned), "connections", "Raise limit_connects, max_connections_per_address or max_connections if they were clients of yours. The page Gateway says why each was refused.",
+			"%s connection was refused in the last hour.", "%s connections were refused in the last hour.")
 	}
 	if s.Failed > 0 {
-		note("calls", "The page Log says which, and why.", "%d calls to the API failed in the last hour for reasons of the server's own.", s.Failed)
-	}
-	if s.Draining {
-		note("node", "Sessions move to other nodes; nothing else is to be done.", "This node is draining.")
+		counted(int64(s.Failed), "calls", "The page Log says which, and why.",
+			"%s call to the API failed in the last hour for reasons of the server's own.", "%s calls to the API failed in the last hour for reasons of the server's own.")
 	}
 }

@@ -19,7 +19,7 @@ func text(t *testing.T, s watch.State) string {
 	case 0:
 		return ""
 	case 1:
-		return list[0].Text
+		return list[0].Text()
 	default:
 		t.Fatalf("%+v", list)
 		return ""
@@ -29,7 +29,7 @@ func text(t *testing.T, s watch.State) string {
 func TestOnlyWhatStoppedUnaskedIsWarnedOf(t *testing.T) {
 	at := time.Date(2026, 5, 1, 11, 0, 0, 0, time.UTC)
 	for state, want := range map[hook.State]string{
-		hook.Active: "", hook.Disabled: "", hook.Failing: "The hook crm is failing since 1 May, 11:00 UTC: answered 500.", hook.Paused: "The hook crm is paused since 1 May, 12:00 UTC: answered 410.",
+		hook.Active: "", hook.Disabled: "", hook.Failing: "The hook crm is failing since 1 May 2026, 11:00 UTC: answered 500.", hook.Paused: "The hook crm is paused since 1 May 2026, 12:00 UTC: answered 410.",
 	} {
 		one := hook.Info{Hook: hook.Hook{Name: "crm"}, State: state, Progress: hook.Progress{LastError: "answered 500", Failing: at, Paused: "answered 410", PausedAt: at.Add(time.Hour)}}
 		if got := text(t, watch.State{Hooks: troubled([]hook.Info{one}, ofHook)}); got != want {

@@ -79,8 +79,9 @@ func (a *API) Warnings(c *call.Call) error {
 	}
 	all := a.Watch.Advise(c.Ctx, c.Key.App)
 	l := call.NewList[adviceJSON](len(all), "")
-	for _, one := range all {
-		l.Items = append(l.Items, adviceJSON(one))
+	for i := range all {
+		one := &all[i]
+		l.Items = append(l.Items, adviceJSON{About: one.About, Grave: one.Grave, Text: one.Text(), Hint: one.Do()})
 	}
 	return c.Value(http.StatusOK, l)
 }
