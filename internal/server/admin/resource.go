@@ -2,7 +2,9 @@ package admin
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -36,6 +38,9 @@ func (a *admin) resourceRoutes() map[string]route {
 		all["GET "+r.Path+"/{name}"] = route{signin.View, with((*admin).showResource), ""}
 		all["POST "+r.Path+"/{name}"] = route{signin.Admin, with((*admin).setResource), r.Name + ".set"}
 		all["POST "+r.Path+"/{name}/delete"] = route{signin.Admin, with((*admin).dropResource), r.Name + ".delete"}
+		if r.Undoes {
+			all["POST "+r.Path+"/{name}/restore"] = route{signin.Admin, with((*admin).restoreResource), r.Name + ".set"}
+		}
 	}
 	return all
 }
@@ -46,6 +51,7 @@ type resourceList struct {
 	New, Docs                string
 	Columns                  []string
 	Items                    []resourceRow
+	Gone                     *resourceGone // nil: none was deleted just now
 	More                     bool
 	Call                     string
 }
@@ -55,13 +61,18 @@ type resourceRow struct {
 	Cells      []fact
 }
 
-func (a *admin) listResource(v *visit, r *resource.Kind) error {
+// resourceGone is a deleted setting, with all that is needed to bring it back.
+type resourceGone struct{ Name, Path, Values string }
+
+func (a *admin) listResource(v *visit, r *resource.Kind) error { return a.resourceList(v, r, nil) }
+
+func (a *admin) resourceList(v *visit, r *resource.Kind, gone *resourceGone) error {
 	all := r.All(a.place(v))
 	inputs, err := r.Inputs(a.place(v), "", false)
 	if err != nil {
 		return err
 	}
-	l := resourceList{Title: r.List, About: r.About, Empty: r.Empty, One: r.One, New: newPath(r), Docs: r.Docs, More: len(all) > mostListed, Call: "GET " + r.API}
+	l := resourceList{Title: r.List, About: r.About, Empty: r.Empty, One: r.One, New: newPath(r), Docs: r.Docs, Gone: gone, More: len(all) > mostListed, Call: "GET " + r.API}
 	for i := range inputs {
 		l.Columns = append(l.Columns, wordOf(&inputs[i], r.Name))
 	}
@@ -90,6 +101,7 @@ type resourcePage struct {
 	Name               *line // of a new one
 	Lines              []settingLine
 	Revision           string
+	Undoes             bool
 	Call               string
 	Secret             bool // a field is one
 	Previews           bool
@@ -295,7 +307,7 @@ func (a *admin) resource(v *visit, r *resource.Kind, name string, f resourceForm
 	if err != nil {
 		return missingKind(err)
 	}
-	p := &resourcePage{Back: lead{Path: r.Back, Label: v.t(r.List)}, Title: s.Name, One: r.One, Action: pathOf(r, s.Name), Delete: pathOf(r, s.Name) + "/delete", Save: v.t("Save"), State: s.State, Docs: r.Docs}
+	p := &resourcePage{Back: lead{Path: r.Back, Label: v.t(r.List)}, Title: s.Name, One: r.One, Action: pathOf(r, s.Name), Delete: pathOf(r, s.Name) + "/delete", Save: v.t("Save"), State: s.State, Undoes: r.Undoes, Docs: r.Docs}
 	if r.Kinds != nil {
 		p.Kind, p.About, p.Previews = s.Kind, v.t(kindWord(s.Kind)), r.Previews != nil && r.Previews(a.place(v), s.Kind)
 	}
@@ -331,6 +343,10 @@ func (a *admin) dropResource(v *visit, r *resource.Kind) error {
 		return err
 	}
 	name := v.r.PathValue("name")
+	was, err := r.Get(v.r.Context(), a.place(v), name)
+	if err != nil {
+		return missingKind(err)
+	}
 	left, err := r.Drop(v.r.Context(), a.place(v), name, setting.Exactly(v.r.PostForm.Get("revision")))
 	if _, changed := errors.AsType[*setting.ChangedError](err); changed {
 		return a.resource(v, r, name, resourceForm{status: http.StatusConflict, whole: v.t("Somebody else has changed it since you opened this page, and it is not deleted. Here is what it says now.")})
@@ -342,7 +358,36 @@ func (a *admin) dropResource(v *visit, r *resource.Kind) error {
 	if left != "" {
 		return a.showForm(v, &resourcePage{Back: lead{Path: r.Back, Label: v.t(r.List)}, Title: name, Left: left}, r, http.StatusOK)
 	}
-	a.leadTo(v, r.Back, http.StatusOK)
+	if !r.Undoes {
+		a.leadTo(v, r.Back, http.StatusOK)
+		return nil
+	}
+	values, err := json.Marshal(map[string]json.RawMessage(was.Values)) // which has no secret; setting.Values would not show itself
+	if err != nil {
+		return fmt.Errorf("encode the deleted %s %s: %w", r.Name, name, err)
+	}
+	return a.resourceList(v, r, &resourceGone{name, pathOf(r, name), string(values)})
+}
+
+// restoreResource stores a deleted setting again, unless there is one of its name.
+func (a *admin) restoreResource(v *visit, r *resource.Kind) error {
+	if err := parseForm(v.r); err != nil {
+		return err
+	}
+	var values map[string]json.RawMessage
+	if json.Unmarshal([]byte(v.r.PostForm.Get("values")), &values) != nil {
+		return mistaken(http.StatusBadRequest, "The form could not be read.")
+	}
+	name := v.r.PathValue("name")
+	_, err := r.Set(v.r.Context(), a.place(v), name, resource.Change{Values: values, Must: setting.Exactly("")})
+	if _, changed := errors.AsType[*setting.ChangedError](err); changed {
+		return mistaken(http.StatusConflict, "Somebody has made one of this name meanwhile. It stays.")
+	}
+	if err != nil {
+		return explain(err)
+	}
+	a.Log.InfoContext(v.r.Context(), "set on the web page", "app", v.person.App, "what", r.Name, "name", name, "by", v.person.Name())
+	a.leadTo(v, pathOf(r, name), http.StatusOK)
 	return nil
 }
 

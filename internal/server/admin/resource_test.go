@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -261,6 +262,17 @@ func TestNamedSettingsOfAnAppHaveForms(t *testing.T) {
 		t.Errorf("saving what the page shows: %d\n%s", status, page)
 	}
 	for _, path := range []string{"/ui/categories/*", "/ui/services/shop", "/ui/batches/region-7"} {
+		_, before := b.get(path)
+		if strings.Contains(before, "hx-confirm") {
+			t.Errorf("%s asks before a deletion that can be undone", path)
+		}
+		_, gone := b.post(path+"/delete", posted(t, before, "delete"))
+		if _, again := b.post(path+"/restore", posted(t, gone, "gone")); !maps.EqualFunc(posted(t, again, "settings"), posted(t, before, "settings"), slices.Equal) {
+			t.Errorf("what was deleted at %s has come back otherwise:\n%s", path, again)
+		}
+		if status, page := b.post(path+"/restore", posted(t, gone, "gone")); status != http.StatusConflict || !strings.Contains(page, "It stays.") {
+			t.Errorf("undoing twice is answered %d", status)
+		}
 		_, page := b.get(path)
 		b.post(path+"/delete", posted(t, page, "delete"))
 	}

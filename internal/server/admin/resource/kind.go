@@ -104,6 +104,8 @@ type Kind struct {
 	// Set makes or changes a setting. made is a generated secret, which nobody sees again.
 	Set  func(ctx context.Context, p Place, name string, c Change) (made string, err error)
 	Drop func(ctx context.Context, p Place, name string, must setting.Match) (left string, err error)
+	// Undoes says that a deleted setting comes back as it was: it has neither a secret nor a place up to which it has got.
+	Undoes bool
 
 	// Previews reports whether a kind shows what a change would do, and Preview shows it. Nil: none does.
 	Previews func(p Place, kind string) bool

@@ -37,6 +37,7 @@ func heldByApp[T any](k Kind, of func(Named, string) map[string]T, none error, v
 		}
 		return items
 	}
+	k.Undoes = true
 	return k
 }
 
