@@ -225,6 +225,8 @@ func (s *stage) looksAtObjects() {
 // speaks checks a time and a number in five languages.
 func (s *stage) speaks() {
 	s.Helper()
+	var agent string
+	s.does("read the browser's name", chromedp.Evaluate("navigator.userAgent", &agent))
 	for language, want := range map[string][2]string{
 		"en-US": {"Mar 5, 2026, 2:07 PM", "1,234,567.5"},
 		"de-DE": {"05.03.2026, 14:07", "1.234.567,5"},
@@ -232,7 +234,7 @@ func (s *stage) speaks() {
 		"es-ES": {"5 mar 2026, 14:07", "1.234.567,5"},
 		"pt-PT": {"05/03/2026, 14:07", "1\u00a0234\u00a0567,5"},
 	} {
-		s.does("speak "+language, emulation.SetLocaleOverride().WithLocale(language), emulation.SetTimezoneOverride("UTC"))
+		s.does("speak "+language, emulation.SetUserAgentOverride(agent).WithAcceptLanguage(language), emulation.SetTimezoneOverride("UTC"))
 		s.opens("/ui/nodes")
 		s.sees("#nodes")
 		var said [2]string
@@ -247,5 +249,5 @@ func (s *stage) speaks() {
 			s.Errorf("in %s it reads %q, want %q", language, said, want)
 		}
 	}
-	s.does("speak as before", emulation.SetLocaleOverride(), emulation.SetTimezoneOverride("UTC"))
+	s.does("speak as before", emulation.SetUserAgentOverride(agent).WithAcceptLanguage("en"), emulation.SetTimezoneOverride("UTC"))
 }

@@ -126,3 +126,9 @@ document.addEventListener("click", async (e) => {
     label(document.execCommand("copy") ? words.copied : words.selected);
   }
 });
+
+// On a phone, a line of the navigation begins with the page that is open.
+for (const here of document.querySelectorAll("header nav [aria-current]")) {
+  const line = here.parentElement;
+  line.scrollLeft = here.offsetLeft - line.offsetLeft - (line.clientWidth - here.offsetWidth) / 2;
+}
