@@ -23,6 +23,7 @@ type builder struct {
 	FromText     bool   // the rows were read from the expression just now
 	Problem      string // of a row that cannot be written
 	Fresh        bool   // it is swapped into the page
+	Both         bool   // the person has changed the rows and the expression, which counts
 }
 
 // builderRow is a row, with its problem.
@@ -101,11 +102,28 @@ func settle(f *form) builder {
 		if next.Note != "" && next.Rows == nil && b.Rows != nil && isWrong(where) {
 			return b // the rows stay until the expression can be read
 		}
-		next.FromText = true
+		next.FromText, next.Both = true, b.changed()
 		return next
 	}
 	b.write(f)
 	return b
+}
+
+// filled returns the rows that are not blank, and where they stand.
+func (b *builder) filled() (rows []audience.Rule, at []int) {
+	for i, r := range b.Rows {
+		if r.Field != "" || r.Value != "" {
+			rows, at = append(rows, r.Rule), append(at, i)
+		}
+	}
+	return rows, at
+}
+
+// changed reports whether the rows say something else than when they were shown.
+func (b *builder) changed() bool {
+	rows, _ := b.filled()
+	built, err := audience.Build(rows, b.One)
+	return err != nil || built != b.Built
 }
 
 func isWrong(where string) bool {
@@ -115,13 +133,7 @@ func isWrong(where string) bool {
 
 // write writes the rows into the form's expression, if the person has changed them. A row that is being filled in waits.
 func (b *builder) write(f *form) {
-	var rows []audience.Rule
-	var at []int
-	for i, r := range b.Rows {
-		if r.Field != "" || r.Value != "" {
-			rows, at = append(rows, r.Rule), append(at, i)
-		}
-	}
+	rows, at := b.filled()
 	built, err := audience.Build(rows, b.One)
 	var bad *audience.RuleError
 	if errors.As(err, &bad) {

@@ -163,6 +163,15 @@ func TestTheExpressionIsTheTruthAndRowsFollowIt(t *testing.T) {
 		t.Errorf("after a row was removed: %v", form)
 	}
 
+	row(0, "n", "more", "7")
+	form.Set("where", "n > 3") // both are changed: the person is told which one counts
+	if page = look(); form.Get("where") != "n > 3" || form.Get("row-0-value") != "3" || !strings.Contains(page, `id="both"`) {
+		t.Errorf("after both were changed: %v", form)
+	}
+	if page = look(); strings.Contains(page, `id="both"`) {
+		t.Error("what was changed before is told again")
+	}
+
 	form.Set("where", "n > ") // a mistake: the rows wait, and do not replace what is being typed
 	row(0, "n", "more", "1")
 	page = look()
