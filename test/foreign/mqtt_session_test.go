@@ -3,12 +3,14 @@ package foreign
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"os/exec"
 	"strings"
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/gateway/mqttgate/wire"
 	"godwit.dev/godwit/test/blackbox"
 	"godwit.dev/godwit/test/cluster"
 )
@@ -299,4 +301,32 @@ func TestMQTTQueueOutlivesItsMembers(t *testing.T) {
 			leave(t, server, second, "two", 0)
 		}
 	})
+}
+
+// TestDelayedWillIsNotPublishedWhenTheClientIsOnAnotherNode: but that of a client which stays away is.
+func TestDelayedWillIsNotPublishedWhenTheClientIsOnAnotherNode(t *testing.T) {
+	blackbox.Long(t)
+	c := cluster.Start(t, cluster.Options{Serve: []blackbox.Option{blackbox.Args("--mqtt-addr", "127.0.0.1:0")}})
+	watcher := newDevice(t, c.Nodes[2])
+	watcher.connect(command{ID: "watcher", User: "demo/watcher", Clean: true})
+	watcher.subscribe("gone/+", 0, 0)
+	for _, id := range []string{"back", "away"} {
+		nc, err := (&net.Dialer{}).DialContext(t.Context(), "tcp", mqttAddress(t, c.Nodes[0]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := &talker{pipeline: &pipeline{t: t, nc: nc}}
+		hello := &wire.Connect{
+			Version: wire.V5, KeepAlive: 60, ClientID: []byte(id), HasUser: true, User: []byte("demo/" + id), HasWill: true, WillTopic: []byte("gone/" + id), WillOf: []byte(id),
+		}
+		p.write(wire.AppendConnect(nil, hello, wire.AppendNumber(nil, wire.SessionExpiry, 600), wire.AppendNumber(nil, wire.WillDelay, 1)))
+		p.want(wire.CONNACK)
+		_ = nc.Close()
+		if id == "back" && !newDevice(t, c.Nodes[1]).connect(command{ID: id, User: "demo/" + id}).Present {
+			t.Error("the session is not on the other node")
+		}
+	}
+	watcher.message("gone/away", "away") // its will is due last
+	newPublisher(t, c.Nodes[0]).publish("gone/end", "end", 1)
+	watcher.message("gone/end", "end")
 }

@@ -1,11 +1,5 @@
 package mqttgate
 
-import (
-	"context"
-
-	"godwit.dev/godwit/internal/gateway/mqttgate/filterdb"
-)
-
 // ParseFilter takes a filter apart, as the program has it for the filters of devices.
 var ParseFilter = parseFilter
 
@@ -14,11 +8,6 @@ func (g *Gateway) Sweep() {
 	g.kept.sweep()
 	g.extendKept()
 	g.sweepStored()
-}
-
-// Move moves what waits for a device to other members of its queues.
-func (g *Gateway) Move(ctx context.Context, d filterdb.Device, before int64) error {
-	return g.move(ctx, d, before)
 }
 
 // ForgetAway forgets the sessions of clients that are away, as a restart does.

@@ -57,10 +57,7 @@ func keeping(t *testing.T, more ...func(*mqttgate.Config)) *kept {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = k.stored.Close() })
-		move := func(ctx context.Context, d filterdb.Device, before int64) error {
-			return k.gateway.Move(ctx, d, before)
-		}
-		k.filters, err = filterdb.Open(t.Context(), filterdb.Config{DB: stores.Database("mqtt"), Mailbox: s.Mailbox, Move: move, Parse: mqttgate.ParseFilter, Now: now, Log: s.Log})
+		k.filters, err = filterdb.Open(t.Context(), filterdb.Config{DB: stores.Database("mqtt"), Mailbox: s.Mailbox, Parse: mqttgate.ParseFilter, Now: now, Log: s.Log})
 		if err != nil {
 			t.Fatal(err)
 		}

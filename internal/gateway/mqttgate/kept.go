@@ -134,13 +134,7 @@ func (k *keptSessions) left(c *conn, s *keptSession, expiry uint32, w *willing, 
 		return w
 	}
 	s.will = w
-	s.timer = time.AfterFunc(min(w.delay, lasts), func() {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		if k.g.ctx.Err() == nil {
-			k.publish(s)
-		}
-	})
+	s.timer = time.AfterFunc(min(w.delay, lasts), func() { k.g.start(func() { k.willDue(s) }) })
 	return nil
 }
 

@@ -44,15 +44,13 @@ func Module() module.Module {
 		}
 		h.Close("sessions of MQTT devices", closing, stored.Close)
 		h.EraseApp(stored.EraseApp)
-		var g *Gateway
-		move := func(ctx context.Context, d filterdb.Device, before int64) error { return g.move(ctx, d, before) }
-		kept, err := filterdb.Open(ctx, filterdb.Config{DB: h.Database, Mailbox: h.Mailbox, Move: move, Several: h.Own != nil, Parse: parseFilter, Now: h.Now, Log: h.Log})
+		kept, err := filterdb.Open(ctx, filterdb.Config{DB: h.Database, Mailbox: h.Mailbox, Several: h.Own != nil, Parse: parseFilter, Now: h.Now, Log: h.Log})
 		if err != nil {
 			return err
 		}
 		h.Close("filters of MQTT devices", closing, kept.Close)
 		h.EraseApp(kept.EraseApp)
-		g = New(Config{
+		g := New(Config{
 			Hub: h.Hub, Reactor: h.Reactor, Access: h.Access, Publisher: h.Publisher, Objects: h.Objects, Topics: h.Topics, Requests: h.Requests, ReadDraft: h.ReadDraft,
 			PublishLimit: h.Publishes.Take, Now: h.Now, Version: h.Version, QoS2: s.QoS2, Elsewhere: s.Elsewhere, Filters: kept, Sessions: stored, Waiting: h.Mailbox, Several: h.Own != nil, Log: h.Log,
 		})

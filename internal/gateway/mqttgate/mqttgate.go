@@ -129,6 +129,9 @@ func New(cfg Config) *Gateway {
 	g.inputs.New = func() any { return new(input) }
 	g.heads.New = func() any { b := make([]byte, 0, 256); return &b }
 	g.ctx, g.stop = context.WithCancel(context.Background())
+	if cfg.Filters != nil && cfg.Waiting != nil {
+		cfg.Filters.MoveBy(g.move)
+	}
 	g.running.Go(g.keepSwept)
 	cfg.Hub.AlsoDisconnect(func(app, recipient, reason string) int {
 		if reason != frame.Erased {

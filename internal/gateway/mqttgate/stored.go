@@ -94,6 +94,28 @@ func (k *keptSessions) storeLeft(s *keptSession, lasts time.Duration) {
 	}
 }
 
+// willDue publishes a delayed will, unless its client has come back to another node.
+func (k *keptSessions) willDue(s *keptSession) {
+	elsewhere := false
+	if db := k.g.cfg.Sessions; db != nil && k.g.cfg.Several {
+		k.mu.Lock()
+		owner := s.stored
+		k.mu.Unlock()
+		var err error
+		if elsewhere, err = db.WentOn(k.g.ctx, s.device(), owner); err != nil && k.g.ctx.Err() == nil {
+			k.g.cfg.Log.Warn("a will is published without knowing whether its client is back", "app", s.of.app, "recipient", s.of.recipient, "error", err)
+		}
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	switch {
+	case elsewhere:
+		s.will = nil
+	case k.g.ctx.Err() == nil:
+		k.publish(s)
+	}
+}
+
 // device is the session's device. Its name never changes.
 func (s *keptSession) device() filterdb.Device {
 	return filterdb.Device{App: s.of.app, Recipient: s.of.recipient, Name: s.of.device}

@@ -337,6 +337,20 @@ func (s *Sessions) sweep(ctx context.Context, now int64) (over []Device, err err
 	return over, nil
 }
 
+// WentOn reports whether another connection has taken a session over and goes on with it.
+func (s *Sessions) WentOn(ctx context.Context, d Device, owner int64) (elsewhere bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = s.cfg.DB.Read(ctx, "read who has an MQTT session", func(ctx context.Context, tx sqltx.Tx) error {
+		elsewhere = false
+		return tx.Each(ctx, "SELECT 1 FROM session WHERE app = $1 AND recipient = $2 AND device = $3 AND owner <> $4 AND former > 0", []any{d.App, d.Recipient, d.Name, owner}, func(sqltx.Row) error {
+			elsewhere = true
+			return nil
+		})
+	})
+	return elsewhere, err
+}
+
 func deviceOf(r sqltx.Row) (d Device, err error) {
 	err = r.Scan(&d.App, &d.Recipient, &d.Name)
 	return d, err

@@ -198,7 +198,15 @@ func TestLateChangesOfAFormerConnectionHaveNoEffect(t *testing.T) {
 	me := filterdb.Opening{Of: device("phone"), Expiry: time.Hour}
 	former := one.finds(me, 0)
 	one.stored(me.Of, former, sub("inbox", 1))
+	wentOn := func(want bool) {
+		t.Helper()
+		if on, err := one.WentOn(t.Context(), me.Of, former); on != want || err != nil {
+			t.Errorf("went on elsewhere: %t, %v; want %t", on, err, want)
+		}
+	}
+	wentOn(false)
 	owner := two.finds(me, former, sub("inbox", 1))
+	wentOn(true)
 	two.stored(me.Of, owner, sub("inbox", 1), sub("news/#", 0))
 	one.stored(me.Of, former, sub("jobs/#", 0))
 	one.Leave(me.Of, former, time.Second)
@@ -207,6 +215,8 @@ func TestLateChangesOfAFormerConnectionHaveNoEffect(t *testing.T) {
 	one.pass(time.Minute)
 	one.noneOver()
 	one.finds(me, owner, sub("inbox", 1), sub("news/#", 0))
+	two.finds(filterdb.Opening{Of: me.Of, Clean: true, Expiry: time.Hour}, 0)
+	wentOn(false)
 }
 
 func TestErasedRecipientLeavesNoSession(t *testing.T) {

@@ -71,9 +71,6 @@ type Config struct {
 	DB      Database
 	Mailbox Mailbox
 	Several bool // other nodes change the filters too
-	// Move moves what waits for a device by shared filters to their other members, before it is erased with the rest. before: only what was
-	// matched at an earlier revision. Nil: nothing is moved.
-	Move func(ctx context.Context, d Device, before int64) error
 	// Parse takes a filter apart: the queue that shares it, if one does, and the patterns of topics.
 	Parse func(filter string) (queue string, patterns []string)
 	Now   func() time.Time
@@ -91,12 +88,24 @@ type Store struct {
 	doing      changes // those of them that are being stored
 	running    bool
 	asking     []func() // wait for a reading
+	moves      Move     // nil: nothing is moved
 	refreshing bool
 	workers    sync.WaitGroup
 	closing    chan struct{}
 	close      sync.Once
 	ctx        context.Context //nolint:containedctx // ends with the store
 	stop       context.CancelFunc
+}
+
+// Move moves what waits for a device by shared filters to their other members, before it is erased with the rest. before: only what was matched at an
+// earlier revision.
+type Move func(ctx context.Context, d Device, before int64) error
+
+// MoveBy sets the function that moves messages. It must be called before the first change.
+func (s *Store) MoveBy(move Move) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.moves = move
 }
 
 // Open reads the filters. Close must be called.
@@ -381,8 +390,11 @@ func (s *Store) EraseApp(ctx context.Context, app string) error {
 
 // move moves what waits for a device by shared filters.
 func (s *Store) move(ctx context.Context, d Device, before int64) error {
-	if s.cfg.Move == nil {
+	s.mu.Lock()
+	move := s.moves
+	s.mu.Unlock()
+	if move == nil {
 		return nil
 	}
-	return s.cfg.Move(ctx, d, before)
+	return move(ctx, d, before)
 }
