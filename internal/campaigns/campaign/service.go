@@ -108,6 +108,20 @@ func (s *Service) Create(ctx context.Context, app string, spec Spec, sendAt time
 	if err != nil {
 		return nil, err
 	}
+	return s.inserted(ctx, c, first)
+}
+
+// insert stores a new campaign.
+func (s *Service) insert(ctx context.Context, c *Campaign, idem string, body [32]byte) (*View, error) {
+	first, err := s.store.Insert(ctx, c, idem, body)
+	if err != nil {
+		return nil, err
+	}
+	return s.inserted(ctx, c, first)
+}
+
+// inserted returns a new campaign, or the one that an earlier request with the same key has made.
+func (s *Service) inserted(ctx context.Context, c, first *Campaign) (*View, error) {
 	if first != nil {
 		v, err := s.view(ctx, first)
 		if v != nil {

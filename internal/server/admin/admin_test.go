@@ -308,13 +308,13 @@ func TestMistakesAreTold(t *testing.T) {
 		form url.Values
 		want string
 	}{
-		{url.Values{"title": {""}}, "empty message"},
+		{url.Values{"title": {""}, "then": {"ask"}}, "empty message"},
 		{url.Values{"title": {"x"}, "where": {"age >="}}, "where-problem"},
 		{url.Values{"title": {"x"}, "rate": {"fast"}}, "is not a rate"},
 		{url.Values{"title": {"x"}, "url": {"javascript:alert(1)"}}, "url-problem"},
 		{url.Values{"title": {"x"}, "channel": {"telegram"}, "then": {"start"}}, "not set up"},
 		{url.Values{"title": {"x"}, "quiet_from": {"25:00"}, "quiet_to": {"07:00"}}, "is not a time of day"},
-		{url.Values{"title": {"x"}, "send_at": {"2030-01-01T10:00"}, "then": {"draft"}}, "Save and start"},
+		{url.Values{"title": {"x"}, "send_at": {"2030-01-01T10:00"}, "then": {"draft"}}, "more than a year ahead"},
 	} {
 		c.form.Set("key", t.Name()+c.want)
 		status, page := b.post("/ui/campaigns", c.form, "HX-Request", "true")

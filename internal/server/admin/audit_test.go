@@ -33,7 +33,7 @@ func TestActionsOnThePageAreAudited(t *testing.T) {
 	w := newWorld(t, (&post{}).serve, keep(&cfg))
 	b := w.signedIn()
 	id := b.create(url.Values{"title": {"Spring"}, "channel": {"webhook"}, "key": {"k1"}})
-	b.post("/ui/campaigns", url.Values{"title": {""}, "key": {"k2"}})                           // asked for wrongly
+	b.post("/ui/campaigns", url.Values{"title": {"x"}, "rate": {"fast"}, "key": {"k2"}})        // asked for wrongly
 	b.post("/ui/campaigns", url.Values{"title": {"x"}, "key": {"k3"}, "then": {"more-button"}}) // the form again
 	b.post("/ui/campaigns/preview", url.Values{"title": {"x"}})                                 // changes nothing
 	b.post("/ui/campaigns/none/start", nil)                                                     // is not there

@@ -34,6 +34,7 @@ type Campaigns interface {
 	Clone(ctx context.Context, app, id, name, idem string, body [sha256.Size]byte) (*campaign.View, error)
 	Channels(ctx context.Context, app string, spec *campaign.Spec) ([]push.Channel, error)
 	Paces(ctx context.Context, app string, chs []push.Channel) map[push.Channel]float64
+	Keep(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time, idem string, body [sha256.Size]byte) (*campaign.View, error)
 	Revise(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time) (*campaign.View, error)
 	Test(ctx context.Context, app, id string, endpoints []audience.ID) ([]campaign.Tested, error)
 	Delete(ctx context.Context, app, id string) error

@@ -206,13 +206,11 @@ func (a *admin) save(v *visit, was *campaign.View) error {
 		return a.useTemplate(v, f, was)
 	}
 	start := then == "start" || then == "ask"
-	if !start && f.spec.Local != nil {
-		f.blame("local_at", "a campaign with a time is sent at that time. Save and start it, or leave the time empty for a draft")
+	draft := !start && !f.correct
+	if draft && f.spec.Unwritten() {
+		delete(f.Problems, "title") // it may be written later
 	}
-	if !start && !f.sendAt.IsZero() {
-		f.blame("send_at", "a campaign with a time is sent at that time. Save and start it, or leave the time empty for a draft")
-	}
-	f.check(a)
+	f.check(a, draft)
 	missing, err := a.missing(v, f)
 	if err != nil {
 		return err
@@ -226,7 +224,7 @@ func (a *admin) save(v *visit, was *campaign.View) error {
 	if before := f.text("asked"); then == "ask" || start && before != "" && before != f.asked() {
 		return a.ask(v, f, was)
 	}
-	c, err := a.keep(v, f, was)
+	c, err := a.keep(v, f, was, draft)
 	if errors.Is(err, campaign.ErrReused) {
 		f.blame("", "this form was saved before and has changed since. Saving it again makes another campaign")
 		again := newCompose(f, nil)
@@ -253,16 +251,22 @@ func (a *admin) save(v *visit, was *campaign.View) error {
 	return nil
 }
 
-// keep stores a posted campaign: as a new one, or as a change or correction of was.
-func (a *admin) keep(v *visit, f *reading, was *campaign.View) (c *campaign.View, err error) {
+// keep stores a posted campaign: as a new one, or as a change or correction of was. A draft may be unfinished.
+func (a *admin) keep(v *visit, f *reading, was *campaign.View, draft bool) (c *campaign.View, err error) {
 	ctx, app := v.r.Context(), v.person.App
 	if f.correct {
 		return a.correct(v, f, was)
 	}
-	if was != nil {
+	body := sha256.Sum256([]byte(v.r.PostForm.Encode()))
+	switch {
+	case draft && was != nil:
+		c, err = a.Campaigns.Keep(ctx, app, was.ID, f.spec, f.sendAt, "", body)
+	case draft:
+		c, err = a.Campaigns.Keep(ctx, app, "", f.spec, f.sendAt, f.text("key"), body)
+	case was != nil:
 		c, err = a.Campaigns.Revise(ctx, app, was.ID, f.spec, f.sendAt)
-	} else {
-		c, err = a.Campaigns.Create(ctx, app, f.spec, f.sendAt, f.text("key"), sha256.Sum256([]byte(v.r.PostForm.Encode())))
+	default:
+		c, err = a.Campaigns.Create(ctx, app, f.spec, f.sendAt, f.text("key"), body)
 	}
 	if err == nil {
 		a.Log.InfoContext(ctx, "campaign saved on the web page", "app", app, "campaign", c.ID, "state", string(c.State), "new", was == nil, "by", v.person.Name())

@@ -227,7 +227,7 @@ func TestEachFieldSaysWhatIsWrongWithItAndLosesNothing(t *testing.T) {
 		more               url.Values
 	}{
 		{"name", strings.Repeat("n", 201), "at most 200 characters", nil},
-		{"title", "", "an empty message says nothing", url.Values{"body": {""}}},
+		{"title", "", "an empty message says nothing", url.Values{"body": {""}, "then": {"ask"}}},
 		{"title", "{{<b>}}", "is not the name of an attribute", nil},
 		{"body", "{{name", "has {{ without }}", nil},
 		{"body", long, "at most 32768 are allowed", nil},
@@ -366,6 +366,41 @@ func TestACampaignIsAskedAboutAfterItsChecks(t *testing.T) {
 	again.Set("then", "start")
 	if _, page = b.post("/ui/campaigns", again); !strings.Contains(page, `data-state="running"`) {
 		t.Errorf("after the answer:\n%s", page)
+	}
+}
+
+func TestADraftMayBeUnfinishedAndHaveATime(t *testing.T) {
+	w := newWorld(t)
+	b := w.signedIn()
+	w.subscribe("shop", "news")
+	at := time.Now().UTC().Add(48 * time.Hour).Truncate(time.Minute)
+	form := url.Values{"name": {"Later"}, "channel": {"webhook"}, "tags_any": {"news"}, "send_at": {at.Format("2006-01-02T15:04")}, "then": {"draft"}, "key": {"k"}, "rate": {"fast"}}
+	if status, page := b.post("/ui/campaigns", form); status != http.StatusUnprocessableEntity || problemAt(t, page, "rate") == "" || problemAt(t, page, "title") != "" {
+		t.Fatalf("a mistake in a draft is answered %d:\n%s", status, page)
+	}
+	form.Set("rate", "5/s")
+	id := b.create(form)
+	c, err := w.store.Get(t.Context(), "shop", id)
+	must(t, err)
+	if c.State != campaign.Draft || !c.SendAt.Equal(at) || c.Spec.Name != "Later" || c.Spec.Rate != 5 {
+		t.Fatalf("kept as %s at %s: %+v", c.State, c.SendAt, c.Spec)
+	}
+	if status, page := b.post("/ui/campaigns/"+id+"/start", nil); status != http.StatusUnprocessableEntity || !strings.Contains(page, "content.title") {
+		t.Errorf("without a message its start is answered %d:\n%s", status, page)
+	}
+	_, page := b.get("/ui/campaigns/" + id + "/edit")
+	form = formOf(t, page)
+	if form.Get("send_at") != at.Format("2006-01-02T15:04") || form.Get("name") != "Later" || form.Get("title") != "" {
+		t.Errorf("the form: %v", form)
+	}
+	form.Set("title", "Written")
+	form.Set("then", "draft")
+	_, page = b.post("/ui/campaigns/"+id, form)
+	wants(t, page, `data-state="draft"`, "beginning ")
+	_, page = b.post("/ui/campaigns/"+id+"/start", nil)
+	wants(t, page, `data-state="scheduled"`)
+	if c, err = w.store.Get(t.Context(), "shop", id); err != nil || !c.SendAt.Equal(at) {
+		t.Errorf("scheduled for %s, %v", c.SendAt, err)
 	}
 }
 

@@ -143,7 +143,7 @@ func (a *admin) preview(v *visit, f *reading) (*preview, error) {
 		}
 	}
 	if !blank {
-		f.check(a)
+		f.check(a, false)
 	}
 	if p.Troubles = f.troubles(); blank || len(p.Troubles) > 0 {
 		return p, nil

@@ -13,11 +13,15 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
-// check checks the campaign by the rules of the API. It reports the first problem of the audience, and the first of the rest.
-func (f *reading) check(a *admin) {
+// check checks the campaign by the rules of the API, or those of drafts. It reports the first problem of the audience, and the first of the rest.
+func (f *reading) check(a *admin, draft bool) {
 	var field *notification.FieldError
 	who := f.spec.Audience.Check("audience")
-	for _, err := range []error{who, f.spec.Check(a.now(), f.sendAt)} {
+	rest := f.spec.Check
+	if draft {
+		rest = f.spec.CheckDraft
+	}
+	for _, err := range []error{who, rest(a.now(), f.sendAt)} {
 		if errors.As(err, &field) {
 			f.blame(f.fieldOf(field), asItIs, field.Problem)
 		}

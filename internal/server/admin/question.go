@@ -52,7 +52,9 @@ func (a *admin) outlook(v *visit, s *campaign.Spec, sendAt time.Time) (o outlook
 			o.By = append(o.By, reachedOver{ch, n.Count})
 		}
 	}
-	o.Rate, o.Spread, o.Begin = s.Rate, time.Duration(s.Spread), sendAt
+	if o.Rate, o.Spread = s.Rate, time.Duration(s.Spread); sendAt.After(a.now()) {
+		o.Begin = sendAt
+	}
 	o.estimate(a.Campaigns.Paces(ctx, app, channels))
 	o.end(a.now(), s)
 	return o, nil
@@ -111,6 +113,9 @@ func (o *outlook) question(l *words.Language) string {
 	}
 	if o.Spread > 0 {
 		q += l.T(", within %s", l.Lasted(o.Spread))
+	}
+	if !o.Begin.IsZero() {
+		q += l.T(", beginning %s", l.Time(o.Begin))
 	}
 	return l.T("%s?", q)
 }

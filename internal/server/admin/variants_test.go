@@ -130,7 +130,7 @@ func TestMistakesOfVariantsAndLocalTimesStandBesideTheirFields(t *testing.T) {
 		{"b_title", "in its own language alone", map[string]string{"locale-0-tag": "fr", "locale-0-title": "Solde"}},
 		{"b_template", "has no template none", map[string]string{"b_template": "none", "b_title": "", "b_image": ""}},
 		{"local_at", "has passed", map[string]string{"local_at": "2020-01-01T09:00", "then": "ask"}},
-		{"local_at", "Save and start it", map[string]string{"local_at": "2020-01-01T09:00"}},
+		{"local_at", "has passed", map[string]string{"local_at": "2020-01-01T09:00"}},
 		{"local_at", "is empty", map[string]string{"local_fallback": "Europe/Oslo"}},
 		{"local_fallback", "not a time zone", map[string]string{"local_at": "2020-01-01T09:00", "local_fallback": "Mars", "then": "ask"}},
 		{"track", "must be on", map[string]string{"track": ""}},

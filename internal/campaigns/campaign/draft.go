@@ -1,0 +1,49 @@
+package campaign
+
+import (
+	"context"
+	"time"
+)
+
+// Keep stores a draft: a new one, or in the place of the campaign with this id, which must not have begun. Other than with Create and
+// Revise, it may still lack its message, and it stays a draft with a time: it is scheduled for that when somebody starts it. idem and body
+// are those of Create.
+func (s *Service) Keep(ctx context.Context, app, id string, spec Spec, sendAt time.Time, idem string, body [32]byte) (*View, error) {
+	now := s.cfg.Now().Truncate(time.Millisecond)
+	if err := s.compose(ctx, app, &spec); err != nil {
+		return nil, err
+	}
+	sendAt, err := spec.beginsAt(sendAt, now)
+	if err != nil {
+		return nil, err
+	}
+	if err := spec.CheckDraft(now, sendAt); err != nil {
+		return nil, err
+	}
+	if id == "" {
+		return s.insert(ctx, &Campaign{ID: newID(now), App: app, Spec: spec, State: Draft, CreatedAt: now, SendAt: sendAt.Truncate(time.Millisecond)}, idem, body)
+	}
+	return s.change(ctx, app, id, func(c *Campaign) error {
+		if c.State != Draft && c.State != Scheduled {
+			return &StateError{Action: "be revised", State: c.State, Hint: "it has begun"}
+		}
+		c.Spec, c.SendAt, c.Channels, c.State = spec, sendAt.Truncate(time.Millisecond), nil, Draft
+		return nil
+	})
+}
+
+// Unwritten reports whether the message says nothing yet.
+func (s *Spec) Unwritten() bool {
+	c := &s.Content
+	return c.Title == "" && c.Body == "" && c.Telegram.Sticker == "" && !s.Tries()
+}
+
+// CheckDraft checks a definition that may still lack its message.
+func (s *Spec) CheckDraft(now, sendAt time.Time) error {
+	if s.Unwritten() {
+		written := *s
+		written.Content.Title = "not written yet"
+		s = &written
+	}
+	return s.Check(now, sendAt)
+}
