@@ -27,6 +27,7 @@ type kept struct {
 	*gatetest.Server
 	filters *filterdb.Store
 	stored  *filterdb.Sessions
+	db      *heldDB // of stored
 	metrics *prometheus.Registry
 	gateway *mqttgate.Gateway
 	ahead   atomic.Int64 // of the gateway's clock and that of the filters
@@ -52,7 +53,8 @@ func keeping(t *testing.T, more ...func(*mqttgate.Config)) *kept {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = stores.Close() })
-		k.stored, err = filterdb.OpenSessions(t.Context(), filterdb.SessionsConfig{DB: stores.Database("mqtt"), Now: now, Log: s.Log})
+		k.db = &heldDB{Database: stores.Database("mqtt")}
+		k.stored, err = filterdb.OpenSessions(t.Context(), filterdb.SessionsConfig{DB: k.db, Now: now, Log: s.Log})
 		if err != nil {
 			t.Fatal(err)
 		}

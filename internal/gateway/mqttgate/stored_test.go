@@ -1,10 +1,12 @@
 package mqttgate_test
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/gateway/mqttgate/filterdb"
 	"godwit.dev/godwit/internal/gateway/mqttgate/wire"
 	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/store/sqltx"
 )
 
 // leaves disconnects a client, and forgets its session in memory.
@@ -209,4 +212,72 @@ func TestTakeoverMovesNothingToOtherMembers(t *testing.T) {
 	again.send(wire.AppendAck(nil, wire.V5, wire.PUBACK, m.ID, wire.Success, nil))
 	s.pass(0)
 	q.ping() // and nothing before
+}
+
+// heldDB is a database that counts changes and can hold them back.
+type heldDB struct {
+	filterdb.Database
+	mu    sync.Mutex
+	begun int
+	hold  chan struct{} // nil: none is held back
+}
+
+func (h *heldDB) Change(ctx context.Context, op string, do func(context.Context, sqltx.Tx) error) error {
+	h.mu.Lock()
+	h.begun++
+	hold := h.hold
+	h.mu.Unlock()
+	if hold != nil {
+		<-hold
+	}
+	return h.Database.Change(ctx, op, do)
+}
+
+// holds sets what holds changes back, and returns how many have begun.
+func (h *heldDB) holds(by chan struct{}) (begun int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.hold = by
+	return h.begun
+}
+
+func (h *heldDB) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.begun
+}
+
+// TestClientThatHangsUpBeforeItsAnswerLeavesItsSession: for its next connection.
+func TestClientThatHangsUpBeforeItsAnswerLeavesItsSession(t *testing.T) {
+	s := keeping(t)
+	hello, props := lasting(wire.V5, "unit", "phone")
+	p := connect(t, s.Server, hello, props...)
+	p.subscribed(0, "news/#")
+	s.leaves(t, p)
+	for range 20 {
+		release := make(chan struct{})
+		n := s.db.holds(release)
+		brief := dialRaw(t, addrOf(s.Server), wire.V5)
+		if err := brief.write(wire.AppendConnect(nil, hello, props, nil)); err != nil {
+			t.Fatal(err)
+		}
+		until(t, "the session is taken", func() bool { return s.db.count() == n+1 })
+		s.db.holds(nil)
+		_ = brief.nc.Close() // the server may notice it before or after the session is read
+		close(release)
+		until(t, "the session is left", func() bool { return s.db.count() == n+2 })
+	}
+	if away, here := s.metric(t, "godwit_mqtt_sessions", "away"), s.metric(t, "godwit_mqtt_sessions", "connected"); away+here > 1 || here > 0 {
+		t.Errorf("%v sessions count as away and %v as connected", away, here)
+	}
+	if p = connect(t, s.Server, hello, props...); !p.ack.Present {
+		t.Error("the session is gone")
+	}
+	s.Tell(t, "news.1", "1")
+	p.message("news/1", "1")
+	s.leaves(t, p)
+	s.pass(2 * time.Minute)
+	if p = connect(t, s.Server, hello, props...); p.ack.Present {
+		t.Error("the session is there after its time")
+	}
 }
