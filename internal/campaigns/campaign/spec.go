@@ -155,6 +155,8 @@ func (s *Spec) Check(now, sendAt time.Time) error {
 		return notification.BadField("ttl", "must be at most 28 days: push services keep no message longer")
 	case !s.Expires.IsZero() && !s.Expires.After(begin):
 		return notification.BadField("expires_at", "lies before the campaign begins")
+	case s.Decides() && !s.Expires.IsZero() && !s.Expires.After(begin.Add(time.Duration(s.DecideAfter))):
+		return notification.BadField("decide_after", "ends after expires_at: nothing could be sent to the rest any more")
 	}
 	switch s.Priority {
 	case "", push.UrgencyLow, push.UrgencyNormal, push.UrgencyHigh:

@@ -411,6 +411,7 @@ func TestBadVariantsNameTheirField(t *testing.T) {
 		"another category":      {"variants[1].content.category", func(s *campaign.Spec) { s.Variants[1].Content.Category = "promo" }},
 		"no time":               {"decide_after", func(s *campaign.Spec) { s.DecideAfter = 0 }},
 		"too long":              {"decide_after", func(s *campaign.Spec) { s.DecideAfter = campaign.Duration(8 * 24 * time.Hour) }},
+		"over before":           {"decide_after", func(s *campaign.Spec) { s.Expires = time.Now().Add(59 * time.Minute) }},
 		"no such metric":        {"metric", func(s *campaign.Spec) { s.Metric = "opens" }},
 		"nobody is counted":     {"track", func(s *campaign.Spec) { s.Track = &off }},
 		"nothing to decide":     {"decide_after", func(s *campaign.Spec) { s.Variants[0].Share, s.Variants[1].Share = 50, 50 }},
