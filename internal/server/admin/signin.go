@@ -125,7 +125,7 @@ type welcome struct {
 	Provider string // the provider through which people can also sign in; empty: none
 }
 
-// door shows the sign-in page, with what is wrong.
+// door shows the sign-in page with the problem.
 func (a *admin) door(w http.ResponseWriter, r *http.Request, status int, problem string, args ...any) {
 	l := a.language(r)
 	content := welcome{Problem: l.T(problem, args...)}
