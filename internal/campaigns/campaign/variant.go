@@ -192,7 +192,9 @@ func (s *Service) composeVariants(ctx context.Context, app string, spec *Spec) e
 func inVariant(err error) error {
 	var field *notification.FieldError
 	if errors.As(err, &field) {
-		return &notification.FieldError{Field: "variants[1]." + field.Field, Problem: field.Problem, Lapsed: field.Lapsed}
+		of := *field
+		of.Field = "variants[1]." + field.Field
+		return &of
 	}
 	return err
 }

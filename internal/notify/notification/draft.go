@@ -15,7 +15,13 @@ type FieldError struct {
 	Field   string
 	Problem string
 	Lapsed  bool // the error depends on the time or on the app's settings: the same input may have been valid before
+
+	format string
+	args   []any
 }
+
+// Parts returns the text of the problem and what was put into it, for those who say it in another language; "": only Problem is known.
+func (e *FieldError) Parts() (format string, args []any) { return e.format, e.args }
 
 func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
 
@@ -30,12 +36,12 @@ func Clip(s string) string {
 
 // BadField makes the error for invalid input in a field.
 func BadField(field, format string, args ...any) error {
-	return &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)}
+	return &FieldError{Field: field, Problem: fmt.Sprintf(format, args...), format: format, args: args}
 }
 
 // LapsedField makes the error for invalid input that may have been valid at another time or with other settings.
 func LapsedField(field, format string, args ...any) error {
-	return &FieldError{Field: field, Problem: fmt.Sprintf(format, args...), Lapsed: true}
+	return &FieldError{Field: field, Problem: fmt.Sprintf(format, args...), Lapsed: true, format: format, args: args}
 }
 
 // IsLapsed reports whether an error depends on the time or on settings, or on data that cannot be read now.

@@ -188,7 +188,7 @@ func (a *admin) setChannel(v *visit) error {
 	info, made, err := a.Channels.Set(v.r.Context(), v.person.App, p.Channel, change)
 	var field *notification.FieldError
 	if errors.As(err, &field) {
-		problems := map[string]string{field.Field: sentence(field.Problem)}
+		problems := map[string]string{field.Field: fieldProblem(v.lang, field)}
 		if !slices.ContainsFunc(fields, func(known channel.Field) bool { return known.Name == field.Field }) {
 			p.Problem = sentence(field.Error())
 		}

@@ -135,7 +135,7 @@ func (a *admin) guideFails(v *visit, action, typed string, err error) error {
 	case errors.As(err, &m):
 		return a.acted(v, func(g *guide) { g.Failed, g.Typed, g.Problem = action, typed, m.in(v.lang) })
 	case errors.As(err, &field):
-		return a.acted(v, func(g *guide) { g.Failed, g.Typed, g.Problem = action, typed, sentence(field.Problem) })
+		return a.acted(v, func(g *guide) { g.Failed, g.Typed, g.Problem = action, typed, fieldProblem(v.lang, field) })
 	}
 	return err
 }

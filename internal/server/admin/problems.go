@@ -23,7 +23,7 @@ func (f *reading) check(a *admin, draft bool) {
 	}
 	for _, err := range []error{who, rest(a.now(), f.sendAt)} {
 		if errors.As(err, &field) {
-			f.blame(f.fieldOf(field), asItIs, field.Problem)
+			f.blame(f.fieldOf(field), asItIs, field)
 		}
 	}
 }
@@ -35,7 +35,7 @@ func (f *reading) refused(err error) (status int, ok bool) {
 	var field *notification.FieldError
 	switch {
 	case errors.As(err, &field):
-		f.blame(f.fieldOf(field), asItIs, field.Problem)
+		f.blame(f.fieldOf(field), asItIs, field)
 		return http.StatusUnprocessableEntity, true
 	case errors.As(err, &channel):
 		f.blame("channel", asItIs, err)

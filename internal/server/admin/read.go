@@ -136,11 +136,19 @@ func (f *form) blame(name, format string, args ...any) {
 		name = ""
 	}
 	if f.Problems[name] == "" {
-		if format == asItIs {
-			format, args = fmt.Sprint(args...), nil
-		}
-		f.Problems[name] = f.speaks().T(sentence(format), args...)
+		f.Problems[name] = problemText(f.speaks(), format, args)
 	}
+}
+
+// problemText says a problem in a language.
+func problemText(l *words.Language, format string, args []any) string {
+	if format != asItIs {
+		return l.T(sentence(format), args...)
+	}
+	if field, ok := args[0].(*notification.FieldError); ok {
+		return fieldProblem(l, field)
+	}
+	return l.T(sentence(fmt.Sprint(args...)))
 }
 
 func (f *reading) text(name string) string { return text(f.Values, name) }

@@ -272,9 +272,9 @@ func refusedBy(l *words.Language, r *resource.Kind, inputs []resource.Input, typ
 		at, _, _ = strings.Cut(at, ".")
 		switch {
 		case slices.ContainsFunc(inputs, func(in resource.Input) bool { return in.Name == at }):
-			f.problems = map[string]string{at: sentence(field.Problem)}
+			f.problems = map[string]string{at: fieldProblem(l, field)}
 		case isNew && !r.KindIsName && (at == "name" || at == r.NameField):
-			f.problems = map[string]string{"name": sentence(field.Problem)}
+			f.problems = map[string]string{"name": fieldProblem(l, field)}
 		default:
 			f.whole = sentence(field.Error())
 		}

@@ -128,7 +128,7 @@ func (s *sending) outcome(r *delivery.Result) (status int) {
 	var field *notification.FieldError
 	switch {
 	case errors.As(r.Err, &field):
-		s.blame(s.field(field.Field), asItIs, field.Problem)
+		s.blame(s.field(field.Field), asItIs, field)
 		return http.StatusUnprocessableEntity
 	case errors.Is(r.Err, mailbox.ErrNoSpace), errors.Is(r.Err, mailbox.ErrAway):
 		s.blame("", "%s; nothing was sent", r.Err)

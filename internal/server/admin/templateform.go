@@ -177,7 +177,7 @@ func (a *admin) readTemplate(v *visit, p *templatePage, was *template.Template) 
 func (f *reading) checkContent() {
 	var field *notification.FieldError
 	if errors.As(f.spec.Content.Check("content"), &field) {
-		f.blame(f.fieldOf(field), asItIs, field.Problem)
+		f.blame(f.fieldOf(field), asItIs, field)
 	}
 }
 
@@ -333,7 +333,7 @@ func (a *admin) saveTemplate(v *visit, p *templatePage, was *template.Template) 
 		name = f.text("name")
 		var field *notification.FieldError
 		if errors.As(template.CheckName("name", name), &field) {
-			f.blame("name", asItIs, field.Problem)
+			f.blame("name", asItIs, field)
 		}
 	}
 	f.checkContent()
