@@ -11,10 +11,10 @@ import (
 type LocalTime struct {
 	At       string `json:"at"`                 // like 2026-12-01T09:00, without a zone
 	Fallback string `json:"fallback,omitempty"` // time zone of recipients who have none; empty: UTC
-	Passed   string `json:"passed,omitempty"`   // what becomes of those for whom it has passed when the campaign begins; empty: NextDay
+	Passed   string `json:"passed,omitempty"`   // for zones in which it has passed when the campaign begins; empty: NextDay
 }
 
-// What becomes of recipients for whom the time has passed when the campaign begins.
+// The choices for recipients in whose zone the time has passed when the campaign begins.
 const (
 	NextDay = "next_day"
 	AtOnce  = "now"

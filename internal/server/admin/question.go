@@ -16,7 +16,7 @@ import (
 	"godwit.dev/godwit/internal/server/admin/words"
 )
 
-// outlook is what is known of a campaign before it is sent: whom it reaches over what, how fast, and when it ends.
+// outlook describes a campaign before it is sent: its reach by channel, its pace, and its end.
 type outlook struct {
 	reached               // over all channels together
 	By      []reachedOver // the channels that reach somebody
@@ -165,7 +165,7 @@ type confirmation struct {
 // unasked are the fields that say nothing about the campaign.
 var unasked = []string{"then", "asked", "timezone", "key", "id"}
 
-// asked names the form's values, so that a confirmation holds for what was shown and for nothing else.
+// asked returns a fingerprint of the form's values, so that a confirmation holds for these alone.
 func (f *form) asked() string {
 	about := make(url.Values)
 	for name, values := range f.Values {

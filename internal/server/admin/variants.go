@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/server/admin/words"
 )
 
-// secondFields are the parts of a second variant's message that the form has. What is left empty is as in the first variant.
+// secondFields are the parts of a second variant's message that the form has. An empty one is as in the first variant.
 var secondFields = []string{"b_title", "b_body", "b_url", "b_image"}
 
 // secondParts are the same parts of a content.
