@@ -20,8 +20,9 @@ const (
 	maxSessions    = 1_000_000 // of an app; nodes count those of others every countEvery
 	maxOfRecipient = 1024      // of a recipient
 	countEvery     = 10 * time.Minute
-	sliceOfRows    = 100 // rows of one statement
-	sliceOfSwept   = 500 // sessions that one commit ends because their time is over
+	maxWaiting     = 100_000 // changes that wait for a store that fails; the oldest are lost
+	sliceOfRows    = 100     // rows of one statement
+	sliceOfSwept   = 500     // sessions that one commit ends because their time is over
 )
 
 // Slack is how long a session is kept beyond its time while its client is connected. Extend is called before half of it has passed. If a node dies and

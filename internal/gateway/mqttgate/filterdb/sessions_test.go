@@ -271,6 +271,37 @@ func TestSessionsAreStoredOnceTheStoreIsThereAgain(t *testing.T) {
 	})
 }
 
+// TestChangesThatWaitForTheStoreAreFew: however often a client comes and goes meanwhile. The last state is stored.
+func TestChangesThatWaitForTheStoreAreFew(t *testing.T) {
+	onBoth(t, func(t *testing.T, s *sessions) {
+		s.fault.fails(errors.New("the disk is full"))
+		me, brief := device("phone"), filterdb.Opening{Of: device("brief"), Clean: true}
+		var owner int64
+		for i := range 50 {
+			owner = s.Adopt(me, time.Hour, []filterdb.Subscription{sub(fmt.Sprint("news/", i), 0)})
+			s.Sessions.Store(me, owner, []filterdb.Subscription{sub(fmt.Sprint("jobs/", i), 0)}, nil)
+			s.Take(brief, func(filterdb.Found, error) {})
+			s.Leave(me, owner, time.Hour)
+		}
+		told := make(chan error, 1)
+		for {
+			s.Sessions.Store(me, owner, nil, func(err error) { told <- err }) // is told after the next failure
+			<-told
+			if n := s.Waiting(); n <= 4 {
+				break
+			}
+		}
+		s.fault.fails(nil)
+		var f filterdb.Found
+		for err := errors.New("not yet"); err != nil; time.Sleep(time.Millisecond) { // until the next try
+			f, err = s.connect(filterdb.Opening{Of: me, Expiry: time.Hour})
+		}
+		if f.Former != owner || !slices.Equal(f.Subscriptions, []filterdb.Subscription{sub("jobs/49", 0)}) {
+			t.Errorf("found %+v, want the session of %d", f, owner)
+		}
+	})
+}
+
 // TestSessionsOfARecipientAreLimited: a client beyond the limit is served, and has no stored session.
 func TestSessionsOfARecipientAreLimited(t *testing.T) {
 	onBoth(t, func(t *testing.T, s *sessions) {

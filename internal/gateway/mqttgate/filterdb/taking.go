@@ -69,21 +69,14 @@ func (s *Sessions) take() (batch []op) {
 }
 
 // putBack has changes tried again after a failure, and returns how many. Changes with a waiting client are refused instead, also those that came
-// meanwhile: the client sends them again. Of each connection the last list of subscriptions is enough.
+// meanwhile: the client sends them again.
 func (s *Sessions) putBack(batch []op, err error) (left int) {
 	var tell []func()
 	s.mu.Lock()
 	s.failing = err
 	all := append(batch, s.waiting...)
-	last := make(map[int64]int)
-	for i := range all {
-		if all[i].what == stores {
-			last[all[i].owner] = i
-		}
-	}
 	s.waiting = nil
-	for i := range all {
-		q := all[i]
+	for _, q := range all {
 		if found := q.found; found != nil {
 			wrong := err
 			if q.what == discards {
@@ -94,11 +87,15 @@ func (s *Sessions) putBack(batch []op, err error) (left int) {
 		if done := q.done; done != nil {
 			tell = append(tell, func() { done(err) })
 		}
-		if q.what == takes || q.what == stores && (q.done != nil || last[q.owner] != i) {
-			continue
+		if q.what != takes && (q.what != stores || q.done == nil) {
+			q.done, q.found = nil, nil
+			s.waiting = append(s.waiting, q)
 		}
-		q.done, q.found = nil, nil
-		s.waiting = append(s.waiting, q)
+	}
+	s.waiting = effective(s.waiting)
+	if lost := len(s.waiting) - maxWaiting; lost > 0 {
+		s.waiting = slices.Delete(s.waiting, 0, lost)
+		s.cfg.Log.Error("changes of MQTT sessions are lost: too many wait for the store", "changes", lost)
 	}
 	left = len(s.waiting)
 	s.mu.Unlock()
@@ -106,6 +103,24 @@ func (s *Sessions) putBack(batch []op, err error) (left int) {
 		f()
 	}
 	return left
+}
+
+// effective leaves out the changes that later ones make void: a session that is adopted or discarded does not depend on what was before, and of each
+// connection the last list of subscriptions is enough.
+func effective(all []op) (list []op) {
+	settled, stored := make(map[Device]bool), make(map[int64]bool)
+	for _, q := range slices.Backward(all) {
+		switch {
+		case settled[q.of]:
+		case q.what == stores && stored[q.owner]:
+		default:
+			settled[q.of] = q.what == adopts || q.what == discards
+			stored[q.owner] = q.what == stores || stored[q.owner]
+			list = append(list, q)
+		}
+	}
+	slices.Reverse(list)
+	return list
 }
 
 // carryOut stores a batch and reports the outcome.
