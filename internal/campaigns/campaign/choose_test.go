@@ -1,6 +1,9 @@
 package campaign
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
 func TestTheBetterVariantHasTheLargerShare(t *testing.T) {
 	for _, c := range []struct {
@@ -29,5 +32,34 @@ func TestTheBetterVariantHasTheLargerShare(t *testing.T) {
 	f.Groups[GroupB] = GroupFigures{Counts: map[Outcome]int64{Accepted: 10}, Shown: 2}
 	if got := choose(Shows, &f); got.Variant != "B" || got.Reason != "B has the larger share: 1 views of 10 for A, 2 of 10 for B" {
 		t.Errorf("by what was shown: %+v", got)
+	}
+}
+
+func TestGroupsHaveTheirSharesAndChangeWithTheCampaign(t *testing.T) {
+	const people = 10_000
+	var before []Group
+	for _, id := range []string{"01M8JMFZJ58K464K06YGG7JSHA", "01M8JMG36XBZH5JBTEZSZJKJ9A"} {
+		c := &Campaign{ID: id, Spec: Spec{Variants: []Variant{{Share: 20}, {Share: 10}}}}
+		var n [Groups]int
+		groups := make([]Group, people)
+		both := 0
+		for i := range groups {
+			groups[i] = c.group(&Target{Recipient: fmt.Sprintf("r%d", i)})
+			n[groups[i]]++
+			if before != nil && groups[i] == GroupA && before[i] == GroupA {
+				both++
+			}
+			if again := c.group(&Target{Recipient: fmt.Sprintf("r%d", i), Row: int64(i)}); again != groups[i] {
+				t.Fatalf("another endpoint of r%d is in group %d, and the first in %d", i, again, groups[i])
+			}
+		}
+		// The bounds are five standard deviations.
+		if n[Whole] != 0 || n[GroupA] < 1800 || n[GroupA] > 2200 || n[GroupB] < 850 || n[GroupB] > 1150 {
+			t.Errorf("of %d people %d are in A and %d in B", people, n[GroupA], n[GroupB])
+		}
+		if before != nil && (both < 300 || both > 500) {
+			t.Errorf("%d are in A twice, want about 4 %%", both)
+		}
+		before = groups
 	}
 }
