@@ -43,6 +43,8 @@ bench topics-slow --url http://127.0.0.1:1
 bench gateway --connections 0
 bench docs --searches 0
 bench docs --url http://127.0.0.1:1
+bench console --recipients 0
+bench console --url http://127.0.0.1:1
 bench escalation --cap 0
 bench escalation --pairs -1
 bench nammayatri --masters 2
