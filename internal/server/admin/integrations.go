@@ -136,6 +136,8 @@ func (a *admin) actOnSource(v *visit) error {
 		return a.previewSource(v, name)
 	case "resync":
 		return a.switchedTo(v, true, a.place(v).Resync(v.r.Context(), name))
+	case "empty-quarantine":
+		return a.emptyQuarantine(v, name)
 	}
 	return a.turn(v, "sources")
 }

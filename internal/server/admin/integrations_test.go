@@ -101,7 +101,10 @@ func (b *sinkBox) Set(_ context.Context, _, _ string, c sink.Change) (sink.Info,
 	return sink.Info{}, false, nil
 }
 
-type sourceBox struct{ set, previewed []source.Change }
+type sourceBox struct {
+	set, previewed []source.Change
+	aside          int // entries in quarantine
+}
 
 func (b *sourceBox) List(string) []source.Info {
 	i, _ := b.Get("shop", "redisstream")

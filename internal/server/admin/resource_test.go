@@ -2,6 +2,7 @@ package admin_test
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -18,6 +19,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/feeds/sink/clickhouse"
+	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/feeds/source/jetstream"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/server/admin"
@@ -38,6 +40,28 @@ func (b *sinkBox) Delete(context.Context, string, string, setting.Match) error {
 func (b *sourceBox) Kinds() []string                                           { return []string{"jetstream", "redisstream"} }
 
 func (b *sourceBox) Fields(string) ([]setting.Field, error) { return jetstream.Kind{}.Fields(), nil }
+
+func (b *sourceBox) Quarantine(_ context.Context, _, name string, below int64, limit int) (list []source.SetAside, err error) {
+	if name != "entries" {
+		return nil, source.ErrUnknown
+	}
+	if below == 0 {
+		below = int64(b.aside) + 1
+	}
+	for n := below - 1; n > 0 && len(list) < limit; n-- {
+		text := []byte(fmt.Sprintf("entry %d %s", n, hostile))
+		if n == 1 {
+			text = []byte{0xff}
+		}
+		list = append(list, source.SetAside{Number: n, From: fmt.Sprintf("orders:%d", n), Why: "title: is missing " + hostile, Text: text})
+	}
+	return list, nil
+}
+
+func (b *sourceBox) EmptyQuarantine(context.Context, string, string) error {
+	b.aside = 0
+	return nil
+}
 
 func (b *sourceBox) Previews(kind string) bool { return kind == "redisstream" }
 func (b *sourceBox) Delete(context.Context, string, string, setting.Match) (string, error) {
@@ -358,5 +382,29 @@ func TestASourceIsPreviewedAsItIsTypedAndNothingIsStored(t *testing.T) {
 	}
 	if _, page := b.get("/ui/new/sources?kind=jetstream"); strings.Contains(page, `value="preview"`) {
 		t.Error("a kind without a preview offers one")
+	}
+}
+
+func TestTheQuarantineOfASourceIsReadAndEmptied(t *testing.T) {
+	var cfg admin.Config
+	o := new(outside)
+	b := newWorld(t, o.serve, keep(&cfg)).signedIn()
+	_, page := b.get("/ui/sources/entries/quarantine")
+	wants(t, page, "There are none")
+	o.sources.aside = 51
+	_, page = b.get("/ui/sources/entries/quarantine")
+	checkHarmless(t, "quarantine", page)
+	wants(t, page, "orders:51", "orders:2<", `href="/ui/sources/entries/quarantine?below=2"`, "entry 7")
+	_, page = b.get("/ui/sources/entries/quarantine?below=2")
+	wants(t, page, "orders:1<", "the API has it in Base64")
+	if status, _ := b.get("/ui/sources/none/quarantine"); status != http.StatusNotFound {
+		t.Errorf("the quarantine of no source is answered %d", status)
+	}
+	b.post("/ui/sources/entries/empty-quarantine", nil)
+	if o.sources.aside != 0 {
+		t.Error("entries are left")
+	}
+	if got := actions(t, &cfg, "shop"); len(got) < 1 || !slices.Equal(got[1:], []string{"source.empty-quarantine entries done"}) {
+		t.Errorf("remembered are %q", got)
 	}
 }

@@ -92,6 +92,7 @@ func (a *admin) routes() map[string]route {
 		"GET /ui/integrations":                  {signin.View, a.showIntegrations, ""},
 		"POST /ui/hooks/{name}/{action}":        {signin.Admin, a.actOnHook, "hook.{action}"},
 		"POST /ui/sinks/{name}/{action}":        {signin.Admin, a.actOnSink, "sink.{action}"},
+		"GET /ui/sources/{name}/quarantine":     {signin.View, a.showQuarantine, ""},
 		"POST /ui/sources/{name}/{action}":      {signin.Admin, a.actOnSource, "source.{action}"},
 		"GET /ui/nodes":                         {signin.View, a.showNodes, ""},
 		"GET /ui/log":                           {signin.View, a.showLog, ""},

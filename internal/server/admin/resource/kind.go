@@ -46,6 +46,9 @@ type Sources interface {
 	// Previews reports whether sources of a kind have a preview.
 	Previews(kind string) bool
 	Fields(kind string) ([]setting.Field, error)
+	// Quarantine lists entries that were no notification, newest first, below a number. Zero: from the newest.
+	Quarantine(ctx context.Context, app, name string, below int64, limit int) ([]source.SetAside, error)
+	EmptyQuarantine(ctx context.Context, app, name string) error
 	// Delete ends a source. left says what could not be removed at its server.
 	Delete(ctx context.Context, app, name string, must setting.Match) (left string, err error)
 }
