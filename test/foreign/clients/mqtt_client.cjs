@@ -30,7 +30,8 @@ function connect(c) {
     }
   }
   client.on('connect', (p) => tell('connected', { present: p.sessionPresent, code: p.reasonCode ?? p.returnCode }))
-  client.on('error', (e) => tell('failed', { code: e.code ?? 0, text: String(e) }))
+  // A code of MQTT is a number, one of the system a name.
+  client.on('error', (e) => tell('failed', { code: Number(e.code) || 0, text: String(e) }))
   client.on('close', () => tell('closed'))
 }
 
