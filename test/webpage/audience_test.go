@@ -56,7 +56,8 @@ func TestAPersonLooksAfterTheAudience(t *testing.T) {
 	s.presses("#wake", "#send")
 	s.clicks("#send")
 	s.types("#title", "For you alone")
-	s.presses("#start", "#progress")
+	s.presses("#start", "#ask")
+	s.presses("#go", "#progress")
 	s.sees(`[data-state="completed"]`)
 	if got := bot.Messages(); len(got) != 1 || got[0].Chat != 7002 || !strings.Contains(got[0].Text, "For you alone") {
 		t.Errorf("sent: %+v", got)
