@@ -277,6 +277,8 @@ func TestFailuresLeadToTheirReasonsAndDaysAreDrawn(t *testing.T) {
 	wants(t, page, `<a href="/ui/campaigns/`+id+`/deliveries?outcome=accepted">`)
 	_, page = b.get("/ui/campaigns/" + id + "/deliveries?outcome=failed")
 	wants(t, page, "gone &amp; &lt;b", "2</td>", "deliveries?outcome=failed")
+	_, page = b.get("/ui/campaigns/" + id + "/causes")
+	wants(t, page, "gone &amp; &lt;b", ">2<", "100 %", "deliveries?outcome=failed")
 	if status, _ := b.get("/ui/campaigns/" + id + "/deliveries?outcome=nonsense"); status != http.StatusBadRequest {
 		t.Errorf("an unknown outcome is answered %d", status)
 	}

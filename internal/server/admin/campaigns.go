@@ -216,6 +216,7 @@ type progress struct {
 	Enumerated  bool
 	Outcomes    []outcomeCount
 	Funnel      []rung // nil: there are no messages yet
+	Causes      bool   // messages have failed, and no more are sent: the page says why
 	Shown       int64
 	Clicked     int64
 	NotRecalled int64
@@ -296,6 +297,7 @@ func (a *admin) progress(v *visit, c *campaign.View) progress {
 	p := progress{
 		ID: c.ID, State: c.State, Editable: c.State == campaign.Draft || c.State == campaign.Scheduled, Correctable: correctable(c), Detail: c.Detail, Moving: moving(c), Actions: actions(v.lang, c), Bar: newBar(v.lang, c), Total: c.Total(),
 		Key: rand.Text(), Compared: compared(v.lang, c), Enumerated: c.Enumerated || c.State == campaign.Draft, Funnel: funnel(v.lang, c), Shown: c.Shown, Clicked: c.Clicked, NotRecalled: c.NotRecalled,
+		Causes: c.Counts[campaign.Refused] > 0 && !moving(c),
 	}
 	if c.State == campaign.Draft {
 		if o, err := a.outlook(v, &c.Spec, c.SendAt); err == nil { // else the question is asked without figures

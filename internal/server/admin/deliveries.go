@@ -55,16 +55,23 @@ func (a *admin) showDeliveries(v *visit) error {
 	if only == campaign.Pending {
 		p.Total = c.Open()
 	}
+	p.Later = position(v.r.URL.Query().Get("cursor")) > 0
+	if err := a.look(v, &p, only); err != nil {
+		return err
+	}
+	return a.show(v, "deliveries", p.Name, "campaigns", p)
+}
+
+// look counts the reasons of deliveries with one outcome, for a while, and lists the first ones.
+func (a *admin) look(v *visit, p *deliveryPage, only campaign.Outcome) error {
 	counts := make(map[reason]int64)
 	until, cursor := a.now().Add(lookFor), position(v.r.URL.Query().Get("cursor"))
-	p.Later = cursor > 0
 	for more := true; more && p.Looked < mostLooked && a.now().Before(until); {
-		var page []campaign.Delivery
-		page, cursor, err = a.Campaigns.Report(v.r.Context(), v.person.App, c.ID, &only, lookedAtOnce, cursor)
+		page, next, err := a.Campaigns.Report(v.r.Context(), v.person.App, p.ID, &only, lookedAtOnce, cursor)
 		if err != nil {
 			return explain(err)
 		}
-		more = cursor > 0
+		cursor, more = next, next > 0
 		for i := range page {
 			d := &page[i]
 			d.Detail = why(v.lang, d)
@@ -76,7 +83,7 @@ func (a *admin) showDeliveries(v *visit) error {
 		p.Looked += int64(len(page))
 	}
 	if cursor > 0 {
-		p.Next = deliveriesURL(c.ID, only.String()) + "&cursor=" + strconv.FormatInt(cursor, 10)
+		p.Next = deliveriesURL(p.ID, only.String()) + "&cursor=" + strconv.FormatInt(cursor, 10)
 	}
 	for r, n := range counts {
 		r.Count = n
@@ -86,7 +93,41 @@ func (a *admin) showDeliveries(v *visit) error {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Channel, b.Channel), cmp.Compare(a.Text, b.Text))
 	})
 	p.Reasons = p.Reasons[:min(len(p.Reasons), mostReasons)]
-	return a.show(v, "deliveries", p.Name, "campaigns", p)
+	return nil
+}
+
+// causes is the part of a campaign's page that says why messages failed.
+type causes struct {
+	ID     string
+	Items  []cause
+	Looked int64 // number of deliveries counted, if not all were
+}
+
+type cause struct {
+	reason
+	Width   int64 // thousandths of those counted
+	Percent string
+}
+
+const mostCauses = 5
+
+func (a *admin) showCauses(v *visit) error {
+	c, err := a.campaign(v)
+	if err != nil {
+		return err
+	}
+	p := deliveryPage{ID: c.ID}
+	if err := a.look(v, &p, campaign.Refused); err != nil {
+		return err
+	}
+	shown := causes{ID: c.ID}
+	if p.Next != "" {
+		shown.Looked = p.Looked
+	}
+	for _, r := range p.Reasons[:min(len(p.Reasons), mostCauses)] {
+		shown.Items = append(shown.Items, cause{r, r.Count * 1000 / p.Looked, v.t("%s %%", float64(r.Count)*100/float64(p.Looked))})
+	}
+	return a.part(v, "campaign", "causes", shown)
 }
 
 // why returns the known reason for a delivery's outcome, or for its wait.

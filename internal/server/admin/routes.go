@@ -42,6 +42,7 @@ func (a *admin) routes() map[string]route {
 		"POST /ui/campaigns/bulk":               {signin.Send, a.actOnCampaigns, "campaigns.change"},
 		"GET /ui/campaigns/{id}":                {signin.View, a.showCampaign, ""},
 		"GET /ui/campaigns/{id}/progress":       {signin.View, a.showProgress, ""},
+		"GET /ui/campaigns/{id}/causes":         {signin.View, a.showCauses, ""},
 		"GET /ui/campaigns/{id}/edit":           {signin.Send, a.editCampaign, ""},
 		"GET /ui/campaigns/{id}/correct":        {signin.Send, a.composeCorrection, ""},
 		"GET /ui/campaigns/{id}/deliveries":     {signin.View, a.showDeliveries, ""},
