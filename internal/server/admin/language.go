@@ -64,7 +64,7 @@ func (v *visit) tn(n int64, one, many string, args ...any) string {
 // inScripts are the texts of the scripts, which each page hands to them.
 var inScripts = map[string]string{
 	"copy": "Copy", "copied": "Copied", "selected": "Selected", "sent": "%[1]s of %[2]s MB sent",
-	"day": "day", "gained": "gained", "lost": "lost",
+	"time": "Time", "day": "day", "gained": "gained", "lost": "lost",
 	"gone":       "You are not signed in any more. Load the page anew to sign in.",
 	"told":       "The server does not tell what happens any more. Load the page anew.",
 	"away":       "The connection to the server is lost. The steps go on once it is back.",

@@ -54,7 +54,7 @@ function draw(el) {
     scales: { y: { range: (_, low, high) => [Math.min(low ?? 0, 0), Math.max((high ?? 0) * 1.1, 1)] } },
     hooks: { setCursor: [(u) => { if (u.cursor.idx == null) newest(u); }] },
     series: [
-      { label: "", value: (_, s) => (s == null ? "" : seconds.format(s * 1000)) },
+      { label: words.time, value: (_, s) => (s == null ? "" : seconds.format(s * 1000)) },
       ...names.map((_, i) => ({ label: labels[i], stroke: colour(colours[i]), width: 2, value, spanGaps: false, points: { size: 4, filter: alone }, dash: i % 3 === 1 ? [6, 3] : i % 3 === 2 ? [2, 2] : undefined })),
     ],
     axes: [
