@@ -135,11 +135,12 @@ var meetings = map[string]how{
 	"POST /v1/track":                        {body: `{"token":"$forged","event":"clicked"}`},
 	"GET /v1/click/{token}":                 {params: map[string]string{"token": "$forged"}, query: "to=https://a.example"},
 
-	"GET /v1/templates":                 {shows: true},
-	"GET /v1/templates/{name}":          {params: named("same"), shows: true},
-	"PUT /v1/templates/{name}":          {params: named("same"), body: `{"content":{"title":"of-red"}}`},
-	"DELETE /v1/templates/{name}":       {params: named("same-2")},
-	"POST /v1/templates/{name}/preview": {params: named("same")},
+	"GET /v1/templates":                  {shows: true},
+	"GET /v1/templates/{name}":           {params: named("same"), shows: true},
+	"GET /v1/templates/{name}/revisions": {params: named("same"), shows: true},
+	"PUT /v1/templates/{name}":           {params: named("same"), body: `{"content":{"title":"of-red"}}`},
+	"DELETE /v1/templates/{name}":        {params: named("same-2")},
+	"POST /v1/templates/{name}/preview":  {params: named("same")},
 
 	"GET /v1/segments":              {shows: true},
 	"GET /v1/segments/{name}":       {params: named("same"), shows: true},

@@ -73,6 +73,7 @@ var completions = map[string]completion{
 	"source preview":       {"/v1/sources", "source"},
 	"source quarantine":    {"/v1/sources", "source"},
 	"template show":        {"/v1/templates", "name"},
+	"template revisions":   {"/v1/templates", "name"},
 	"template set":         {"/v1/templates", "name"},
 	"template preview":     {"/v1/templates", "name"},
 	"template remove":      {"/v1/templates", "name"},

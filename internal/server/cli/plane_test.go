@@ -38,7 +38,7 @@ var walked = map[string][]string{
 	"publish": {"ann", "--title", "Hi", "--id", "walked"}, "status": {"walked"}, "why": {"walked", "--to", "ann"}, "recall": {"walked"},
 	"recipient show": {"ann"}, "recipient history": {"ann"}, "recipient disconnect": {"ann"}, "recipient erase": {"bob", "--yes"},
 	"listen": {"ann", "--timeout", "1ms"}, "request": {"a.b", "--timeout", "1s"}, "serve-subject": {"a.b", "--", "cat"},
-	"preferences get": {"ann"}, "preferences set": {"ann", "{}"}, "template show": {"x"}, "template set": {"x", "--title", "Hi"}, "template preview": {"x"}, "template remove": {"x"},
+	"preferences get": {"ann"}, "preferences set": {"ann", "{}"}, "template show": {"x"}, "template revisions": {"x"}, "template set": {"x", "--title", "Hi"}, "template preview": {"x"}, "template remove": {"x"},
 	"segment show": {"x"}, "segment set": {"x", "--where", "vip = true"}, "segment count": {"x"}, "segment delete": {"x"},
 	"hook show": {"x"}, "hook set": {"x", "https://a.example/"}, "hook replay": {"x", "--since", "0"}, "hook delete": {"x"},
 	"object put": {"g/o", "--version", "1"}, "object get": {"g/o"}, "object list": {"g"}, "object watch": {"g/o", "--timeout", "1ms"}, "object status": {"g/o"}, "object delete": {"g/o"},

@@ -72,7 +72,7 @@ it changes nothing that is on its way.`,
 		Args: subcommandOnly,
 		RunE: help,
 	}
-	cmd.AddCommand(p.templateList(), p.templateShow(), p.templateSet(), p.templatePreview(), p.templateRemove())
+	cmd.AddCommand(p.templateList(), p.templateShow(), p.templateRevisions(), p.templateSet(), p.templatePreview(), p.templateRemove())
 	return cmd
 }
 
@@ -109,6 +109,29 @@ func (p *program) templateShow() *cobra.Command {
 				enc.SetEscapeHTML(false)
 				enc.SetIndent("", "  ")
 				return enc.Encode(says)
+			})
+		},
+	}
+}
+
+// revisionJSON holds the fields of a template's revision that commands show.
+type revisionJSON struct {
+	Revision int64 `json:"revision"`
+	Content  struct {
+		Title string `json:"title"`
+		Body  string `json:"body"`
+	} `json:"content"`
+	UpdatedAt time.Time `json:"updated_at"`
+}
+
+func (p *program) templateRevisions() *cobra.Command {
+	return &cobra.Command{
+		Use: "revisions NAME", Short: "List what a template said at its latest 20 revisions", Args: names("name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withClient(func(c *godwit.Client) error {
+				return list(cmd.Context(), p, c, templatePath(args[0], "revisions"), nil, 0, []string{"REVISION", "AT", "TITLE", "TEXT"}, func(r *revisionJSON) []string {
+					return []string{strconv.FormatInt(r.Revision, 10), moment(r.UpdatedAt), clean(r.Content.Title), clean(r.Content.Body)}
+				})
 			})
 		},
 	}

@@ -46,10 +46,17 @@ func TestATemplateIsStoredReadChangedAndDeleted(t *testing.T) {
 	if v.Revision != 2 || v.Content["title"] != "Hi {{name|friend}}" {
 		t.Errorf("%+v", v)
 	}
-	var l struct {
+	type page struct {
 		Items      []templateView
 		NextCursor *string `json:"next_cursor"`
 	}
+	var kept, l page
+	w.setTemplate("welcome", `{"content":{"title":"Bye"}}`, "If-Match", `"2"`).want(http.StatusOK)
+	w.get("/v1/templates/welcome/revisions").want(http.StatusOK).into(&kept)
+	if len(kept.Items) != 3 || kept.Items[0].Revision != 3 || kept.Items[0].Content["title"] != "Bye" || kept.Items[2].Revision != 1 || kept.Items[2].Content["title"] != "Hi {{name|friend}}" || kept.NextCursor != nil {
+		t.Errorf("%+v", kept)
+	}
+	w.get("/v1/templates/none/revisions").problem(http.StatusNotFound, "not-found", "")
 	w.get("/v1/templates?limit=1").want(http.StatusOK).into(&l)
 	if len(l.Items) != 1 || l.Items[0].Name != "welcome" || l.Items[0].Content != nil || l.NextCursor == nil {
 		t.Fatalf("%+v", l)

@@ -87,6 +87,8 @@ type Templates interface {
 	Set(ctx context.Context, app, name string, c template.Content, m template.Match) (set template.Template, created bool, err error)
 	Get(ctx context.Context, app, name string) (*template.Template, error)
 	List(ctx context.Context, app, after string, limit int) ([]template.Template, error)
+	// Versions lists the kept revisions of a template, the newest first.
+	Versions(ctx context.Context, app, name string) ([]template.Template, error)
 	Delete(ctx context.Context, app, name string, m template.Match) error
 }
 

@@ -71,6 +71,7 @@ func (a *API) Routes() []call.Route {
 		{Pattern: "GET /v1/campaigns/{id}/days", Role: access.Read, Serve: a.CampaignDays},
 		{Pattern: "GET /v1/templates", Role: access.Read, Serve: a.ListTemplates},
 		{Pattern: "GET /v1/templates/{name}", Role: access.Read, Serve: a.GetTemplate},
+		{Pattern: "GET /v1/templates/{name}/revisions", Role: access.Read, Serve: a.ListTemplateRevisions},
 		{Pattern: "PUT /v1/templates/{name}", Role: access.Publish, Action: "template.set", Serve: a.PutTemplate},
 		{Pattern: "DELETE /v1/templates/{name}", Role: access.Publish, Action: "template.delete", Serve: a.DeleteTemplate},
 		{Pattern: "POST /v1/templates/{name}/preview", Role: access.Read, Serve: a.PreviewTemplate},

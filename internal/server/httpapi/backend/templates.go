@@ -2,6 +2,7 @@ package backend
 
 import (
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"slices"
@@ -29,6 +30,13 @@ type templateJSON struct {
 	Content   *template.Content   `json:"content,omitempty"` // not in lists
 	CreatedAt call.Moment         `json:"created_at"`
 	UpdatedAt call.Moment         `json:"updated_at"`
+}
+
+// revisionJSON is what a template said at one of its revisions.
+type revisionJSON struct {
+	Revision  int64             `json:"revision"`
+	Content   *template.Content `json:"content"`
+	UpdatedAt call.Moment       `json:"updated_at"`
 }
 
 func viewTemplate(t *template.Template, whole bool) templateJSON {
@@ -129,6 +137,26 @@ func (a *API) GetTemplate(c *call.Call) error {
 		return err
 	}
 	return showTemplate(c, http.StatusOK, t)
+}
+
+// ListTemplateRevisions is GET /v1/templates/{name}/revisions: those that are kept, the newest first.
+func (a *API) ListTemplateRevisions(c *call.Call) error {
+	name, err := templateName(c)
+	if err != nil {
+		return err
+	}
+	kept, err := a.Templates.Versions(c.Ctx, c.Key.App, name)
+	if err != nil {
+		return err
+	}
+	if len(kept) == 0 {
+		return fmt.Errorf("template %s: %w", name, template.ErrUnknown)
+	}
+	l := call.NewList[revisionJSON](len(kept), "")
+	for i := range kept {
+		l.Items = append(l.Items, revisionJSON{kept[i].Revision, &kept[i].Content, call.Moment(kept[i].UpdatedAt)})
+	}
+	return c.Value(http.StatusOK, l)
 }
 
 // ListTemplates is GET /v1/templates, by name.
