@@ -1,10 +1,12 @@
 package admin
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -381,6 +383,11 @@ func (a *admin) restoreResource(v *visit, r *resource.Kind) error {
 	name := v.r.PathValue("name")
 	_, err := r.Set(v.r.Context(), a.place(v), name, resource.Change{Values: values, Must: setting.Exactly("")})
 	if _, changed := errors.AsType[*setting.ChangedError](err); changed {
+		now, err := r.Get(v.r.Context(), a.place(v), name)
+		if err == nil && maps.EqualFunc(now.Values, values, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
+			a.leadTo(v, pathOf(r, name), http.StatusOK) // the button was pressed twice
+			return nil
+		}
 		return mistaken(http.StatusConflict, "Somebody has made one of this name meanwhile. It stays.")
 	}
 	if err != nil {

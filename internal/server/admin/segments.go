@@ -157,6 +157,11 @@ func (a *admin) restoreSegment(v *visit) error {
 	one, _, err := a.Segments.Set(v.r.Context(), v.person.App, v.r.PathValue("name"), segment.Change{Where: was.Where, Description: was.Description, Must: setting.Exactly("")})
 	var other *setting.ChangedError
 	if errors.As(err, &other) {
+		now, err := a.Segments.Get(v.r.Context(), v.person.App, v.r.PathValue("name"))
+		if err == nil && now.Where == was.Where && now.Description == was.Description {
+			a.leadTo(v, segmentPath(now.Name), http.StatusOK) // the button was pressed twice
+			return nil
+		}
 		return mistaken(http.StatusConflict, "Somebody has made a segment of this name meanwhile. It stays.")
 	}
 	if err != nil {

@@ -104,8 +104,12 @@ func TestASegmentIsMadeChangedAndDeletedOnThePage(t *testing.T) {
 	if wants(t, page, "Saved.", "Who has more"); w.picks("shop", "new") != "n < 2 or n > 7" {
 		t.Errorf("brought back it is %q", w.picks("shop", "new"))
 	}
-	if status, page = b.post("/ui/segments/new/restore", undo); status != http.StatusConflict {
-		t.Errorf("bringing it back twice is answered %d:\n%s", status, page)
+	if status, page = b.post("/ui/segments/new/restore", undo); status != http.StatusOK || !strings.Contains(page, "Who has more") {
+		t.Errorf("pressing Undo twice is answered %d:\n%s", status, page)
+	}
+	w.keeps("shop", "new", "n > 8")
+	if status, page = b.post("/ui/segments/new/restore", undo); status != http.StatusConflict || w.picks("shop", "new") != "n > 8" {
+		t.Errorf("bringing it back over another is answered %d:\n%s", status, page)
 	}
 }
 

@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -143,6 +144,10 @@ func (a *admin) restoreTemplate(v *visit) error {
 	name := v.r.PathValue("name")
 	t, _, err := a.Templates.Set(v.r.Context(), v.person.App, name, c, template.Match{New: true})
 	if errors.Is(err, template.ErrRevision) {
+		if now, err := a.Templates.Get(v.r.Context(), v.person.App, name); err == nil && sameContent(&now.Content, &c) {
+			a.leadTo(v, templatePath(name), http.StatusOK) // the button was pressed twice
+			return nil
+		}
 		return mistaken(http.StatusConflict, "Somebody has made a template of this name meanwhile. It stays.")
 	}
 	if err != nil {
@@ -150,6 +155,12 @@ func (a *admin) restoreTemplate(v *visit) error {
 	}
 	a.templateSaved(v, &t)
 	return nil
+}
+
+func sameContent(a, b *template.Content) bool {
+	one, err := json.Marshal(a)
+	other, err2 := json.Marshal(b)
+	return err == nil && err2 == nil && bytes.Equal(one, other)
 }
 
 // findTemplates searches the names and titles of templates.

@@ -82,8 +82,12 @@ func TestATemplateIsWrittenChangedAndDeletedOnThePage(t *testing.T) {
 	if got := w.says("shop", "new"); got[1:] != before[1:] {
 		t.Errorf("brought back it is %s, was %s", got, before)
 	}
+	if status, page = b.post("/ui/templates/new/restore", undo); status != http.StatusOK {
+		t.Errorf("pressing Undo twice is answered %d:\n%s", status, page)
+	}
+	w.stores("shop", "new", template.Content{Content: push.Content{Title: "Another"}})
 	if status, page = b.post("/ui/templates/new/restore", undo); status != http.StatusConflict {
-		t.Errorf("bringing it back twice is answered %d:\n%s", status, page)
+		t.Errorf("bringing it back over another is answered %d:\n%s", status, page)
 	}
 }
 
