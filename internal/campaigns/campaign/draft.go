@@ -8,7 +8,7 @@ import (
 // Keep stores a draft: a new one, or in the place of the campaign with this id, which must not have begun. Other than with Create and
 // Revise, it may still lack its message, and it stays a draft with a time: it is scheduled for that when somebody starts it. idem and body
 // are those of Create.
-func (s *Service) Keep(ctx context.Context, app, id string, spec Spec, sendAt time.Time, idem string, body [32]byte) (*View, error) {
+func (s *Service) Keep(ctx context.Context, app, id string, spec Spec, sendAt time.Time, seen, idem string, body [32]byte) (*View, error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
 	if err := s.compose(ctx, app, &spec); err != nil {
 		return nil, err
@@ -26,6 +26,9 @@ func (s *Service) Keep(ctx context.Context, app, id string, spec Spec, sendAt ti
 	return s.change(ctx, app, id, func(c *Campaign) error {
 		if c.State != Draft && c.State != Scheduled {
 			return &StateError{Action: "be revised", State: c.State, Hint: "it has begun"}
+		}
+		if !c.replaceable(seen, spec, sendAt) {
+			return ErrChanged
 		}
 		c.Spec, c.SendAt, c.Channels, c.State = spec, sendAt.Truncate(time.Millisecond), nil, Draft
 		return nil

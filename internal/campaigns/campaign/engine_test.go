@@ -145,7 +145,7 @@ func TestAllowedVerbsDependOnCampaignState(t *testing.T) {
 		"cancel": func(id string) error { _, err := e.svc.Cancel(ctx, app, id); return err },
 		"recall": func(id string) error { _, err := e.svc.Recall(ctx, app, id); return err },
 		"retry":  func(id string) error { _, err := e.svc.RetryUnknown(ctx, app, id); return err },
-		"revise": func(id string) error { _, err := e.svc.Revise(ctx, app, id, hello(), time.Time{}); return err },
+		"revise": func(id string) error { _, err := e.svc.Revise(ctx, app, id, hello(), time.Time{}, ""); return err },
 		"delete": func(id string) error { return e.svc.Delete(ctx, app, id) },
 	}
 	for state, c := range map[campaign.State]struct {

@@ -2,13 +2,19 @@ package campaign
 
 import (
 	"context"
+	"time"
 
 	"godwit.dev/godwit/internal/sending/push"
 )
 
-// Channels returns the channels over which a campaign with this definition would be sent now, or a ChannelError.
-func (s *Service) Channels(ctx context.Context, app string, spec *Spec) ([]push.Channel, error) {
-	return s.channels(ctx, &Campaign{App: app, Spec: *spec})
+// Sendable checks a definition as a campaign that is sent at sendAt, or at once, and returns the channels over which it would be sent.
+// It stores nothing.
+func (s *Service) Sendable(ctx context.Context, app string, spec Spec, sendAt time.Time) ([]push.Channel, error) {
+	c, err := s.created(ctx, app, spec, sendAt)
+	if err != nil {
+		return nil, err
+	}
+	return s.channels(ctx, c)
 }
 
 // Paces returns how many messages a second the providers of channels take from this app. A channel whose provider publishes no rate is

@@ -155,8 +155,9 @@ func (s *Service) created(ctx context.Context, app string, spec Spec, sendAt tim
 	return c, nil
 }
 
-// Revise replaces a campaign's settings. It fails if the campaign has started.
-func (s *Service) Revise(ctx context.Context, app, id string, spec Spec, sendAt time.Time) (*View, error) {
+// Revise replaces a campaign's settings. It fails if the campaign has started, and with ErrChanged if its mark is not seen; an empty seen
+// fits every mark.
+func (s *Service) Revise(ctx context.Context, app, id string, spec Spec, sendAt time.Time, seen string) (*View, error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
 	if err := s.compose(ctx, app, &spec); err != nil {
 		return nil, err
@@ -177,6 +178,9 @@ func (s *Service) Revise(ctx context.Context, app, id string, spec Spec, sendAt 
 	return s.change(ctx, app, id, func(c *Campaign) error {
 		if c.State != Draft && c.State != Scheduled {
 			return &StateError{Action: "be revised", State: c.State, Hint: "it has begun"}
+		}
+		if !c.replaceable(seen, spec, sendAt) {
+			return ErrChanged
 		}
 		c.Spec, c.SendAt, c.Channels, c.State = spec, sendAt.Truncate(time.Millisecond), channels, Draft
 		if !sendAt.IsZero() {

@@ -196,12 +196,7 @@ func (a *admin) signedIn(p page) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		s, err := a.login(r)
 		if errors.Is(err, signin.ErrNoLogin) {
-			if r.Header.Get("HX-Request") != "" {
-				w.Header().Set("HX-Redirect", "/")
-				w.WriteHeader(http.StatusUnauthorized)
-				return
-			}
-			http.Redirect(w, r, "/", http.StatusSeeOther)
+			a.outside(w, r)
 			return
 		}
 		if err != nil {
@@ -218,6 +213,23 @@ func (a *admin) signedIn(p page) http.HandlerFunc {
 		if err := p(&visit{w: w, r: r.WithContext(ctx), person: s.Person, login: s.ID, lang: a.language(r)}); err != nil {
 			a.fail(w, r, s.Person, err)
 		}
+	}
+}
+
+// outside answers a request without a login. A posted form is not led away from: what the person typed would be lost, and they would not
+// learn that nothing was done.
+func (a *admin) outside(w http.ResponseWriter, r *http.Request) {
+	byScript := r.Header.Get("HX-Request") != ""
+	switch {
+	case r.Method == http.MethodPost && byScript:
+		a.fail(w, r, person{}, mistaken(http.StatusUnauthorized, "You are no longer signed in, so nothing was done. Sign in in another tab of this browser, and press the button here again: what you typed is still here."))
+	case r.Method == http.MethodPost:
+		a.door(w, r, http.StatusUnauthorized, "You are no longer signed in, so nothing was done. Sign in, and do it again.")
+	case byScript:
+		w.Header().Set("HX-Redirect", "/")
+		w.WriteHeader(http.StatusUnauthorized)
+	default:
+		http.Redirect(w, r, "/", http.StatusSeeOther)
 	}
 }
 

@@ -32,10 +32,10 @@ type Campaigns interface {
 	RetryUnknown(ctx context.Context, app, id string) (int64, error)
 	Decide(ctx context.Context, app, id, variant string) (*campaign.View, error)
 	Clone(ctx context.Context, app, id, name, idem string, body [sha256.Size]byte) (*campaign.View, error)
-	Channels(ctx context.Context, app string, spec *campaign.Spec) ([]push.Channel, error)
+	Sendable(ctx context.Context, app string, spec campaign.Spec, sendAt time.Time) ([]push.Channel, error)
 	Paces(ctx context.Context, app string, chs []push.Channel) map[push.Channel]float64
-	Keep(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time, idem string, body [sha256.Size]byte) (*campaign.View, error)
-	Revise(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time) (*campaign.View, error)
+	Keep(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time, seen, idem string, body [sha256.Size]byte) (*campaign.View, error)
+	Revise(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time, seen string) (*campaign.View, error)
 	Test(ctx context.Context, app, id string, endpoints []audience.ID) ([]campaign.Tested, error)
 	Delete(ctx context.Context, app, id string) error
 	Report(ctx context.Context, app, id string, only *campaign.Outcome, limit int, cursor int64) (list []campaign.Delivery, next int64, err error)

@@ -23,6 +23,7 @@ type compose struct {
 	Alone    bool   // the form has a message without anything about its sending
 	At       string // path to which the form is posted; empty: a campaign's
 	Key      string // makes posting the form twice create one campaign
+	Seen     string // the mark of the campaign that is changed, as the person has read it
 	Channels []channelChoice
 	Mediums  []push.TelegramMedium // files that can be uploaded for Telegram; nil: none, as it is not set up or has the message already
 	Tags     []string
@@ -43,7 +44,7 @@ type channelChoice struct {
 func newCompose(f *reading, was *campaign.View) *compose {
 	c := &compose{Form: &f.form, Key: f.text("key")}
 	if was != nil {
-		c.ID, c.Was, c.Correct, c.Alone = was.ID, named(was), f.correct, f.correct
+		c.ID, c.Was, c.Correct, c.Alone, c.Seen = was.ID, named(was), f.correct, f.correct, f.text("seen")
 	}
 	return c
 }
@@ -131,7 +132,7 @@ func (a *admin) editCampaign(v *visit) error {
 	if c.State != campaign.Draft && c.State != campaign.Scheduled {
 		return explain(&campaign.StateError{Action: "be revised", State: c.State, Hint: "it has begun"})
 	}
-	return a.form(v, http.StatusOK, &compose{Form: &form{Values: newValues(&c.Spec, c.SendAt), Kept: kept(v.lang, &c.Spec), lang: v.lang}, ID: c.ID, Was: named(c)})
+	return a.form(v, http.StatusOK, &compose{Form: &form{Values: newValues(&c.Spec, c.SendAt), Kept: kept(v.lang, &c.Spec), lang: v.lang}, ID: c.ID, Was: named(c), Seen: c.Mark()})
 }
 
 // form shows the form of a campaign, as a whole page or as the part that htmx replaces.
@@ -231,10 +232,14 @@ func (a *admin) save(v *visit, was *campaign.View) error {
 		again.Key = rand.Text()
 		return a.form(v, http.StatusConflict, again)
 	}
-	if err == nil && start && f.sendAt.IsZero() {
+	if errors.Is(err, campaign.ErrChanged) {
+		return a.changedMeanwhile(v, f, was.ID)
+	}
+	if err == nil && start && f.sendAt.IsZero() && (!c.Duplicate || c.State == campaign.Draft) { // the first press of the button may have started it
 		kept := c
 		if c, err = a.Campaigns.Start(v.r.Context(), v.person.App, kept.ID, time.Time{}); err != nil && was == nil {
 			was = kept // the campaign is a draft now: saving the form again changes it
+			f.Values.Set("seen", kept.Mark())
 			f.blame("", "it is saved as a draft, but was not started")
 			v.w.Header().Set("HX-Push-Url", "/ui/campaigns/"+kept.ID+"/edit")
 		}
@@ -251,6 +256,17 @@ func (a *admin) save(v *visit, was *campaign.View) error {
 	return nil
 }
 
+// changedMeanwhile shows the form again after somebody else has changed the campaign. Saving it once more replaces what they stored.
+func (a *admin) changedMeanwhile(v *visit, f *reading, id string) error {
+	now, err := a.Campaigns.Get(v.r.Context(), v.person.App, id)
+	if err != nil {
+		return explain(err)
+	}
+	f.Values.Set("seen", now.Mark())
+	f.blame("", "somebody else has changed this campaign since you opened this page. What you typed is still here: saving again replaces theirs")
+	return a.form(v, http.StatusConflict, newCompose(f, now))
+}
+
 // keep stores a posted campaign: as a new one, or as a change or correction of was. A draft may be unfinished.
 func (a *admin) keep(v *visit, f *reading, was *campaign.View, draft bool) (c *campaign.View, err error) {
 	ctx, app := v.r.Context(), v.person.App
@@ -260,11 +276,11 @@ func (a *admin) keep(v *visit, f *reading, was *campaign.View, draft bool) (c *c
 	body := sha256.Sum256([]byte(v.r.PostForm.Encode()))
 	switch {
 	case draft && was != nil:
-		c, err = a.Campaigns.Keep(ctx, app, was.ID, f.spec, f.sendAt, "", body)
+		c, err = a.Campaigns.Keep(ctx, app, was.ID, f.spec, f.sendAt, f.text("seen"), "", body)
 	case draft:
-		c, err = a.Campaigns.Keep(ctx, app, "", f.spec, f.sendAt, f.text("key"), body)
+		c, err = a.Campaigns.Keep(ctx, app, "", f.spec, f.sendAt, "", f.text("key"), body)
 	case was != nil:
-		c, err = a.Campaigns.Revise(ctx, app, was.ID, f.spec, f.sendAt)
+		c, err = a.Campaigns.Revise(ctx, app, was.ID, f.spec, f.sendAt, f.text("seen"))
 	default:
 		c, err = a.Campaigns.Create(ctx, app, f.spec, f.sendAt, f.text("key"), body)
 	}

@@ -36,7 +36,7 @@ type reachedOver struct {
 // outlook counts whom a campaign reaches over its channels, for at most lookFor, and estimates how long its messages take.
 func (a *admin) outlook(v *visit, s *campaign.Spec, sendAt time.Time) (o outlook, err error) {
 	ctx, app := v.r.Context(), v.person.App
-	channels, err := a.Campaigns.Channels(ctx, app, s)
+	channels, err := a.Campaigns.Sendable(ctx, app, *s, sendAt)
 	if err != nil {
 		return o, err
 	}
@@ -163,7 +163,7 @@ type confirmation struct {
 }
 
 // unasked are the fields that say nothing about the campaign.
-var unasked = []string{"then", "asked", "timezone", "key", "id"}
+var unasked = []string{"then", "asked", "timezone", "key", "id", "seen"}
 
 // asked returns a fingerprint of the form's values, so that a confirmation holds for these alone.
 func (f *form) asked() string {

@@ -273,6 +273,9 @@ func (a *admin) saveSegment(v *visit, p *segmentPage) error {
 		name = f.text("name")
 	}
 	change := segment.Change{Where: f.text("where"), Description: f.text("description"), Must: setting.Exactly(p.Revision)}
+	if p.Build.Both { // without scripts nobody has said so before
+		f.blame("", "nothing is saved yet, since the rows and the expression were both changed: look at both, and save again")
+	}
 	if p.Build.Problem != "" {
 		f.blame("", asItIs, strings.TrimSuffix(p.Build.Problem, "."))
 	}

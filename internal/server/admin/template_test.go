@@ -106,6 +106,8 @@ func TestACampaignIsMadeOfATemplateWithoutAScript(t *testing.T) {
 	if got := w.spec(id); got.TemplateRevision != 1 || got.Variables["place"] != "pier" || asJSON(t, got.Content) != asJSON(t, want) {
 		t.Errorf("with another variable it is %s", asJSON(t, got))
 	}
+	_, page = b.get("/ui/campaigns/" + id + "/edit")
+	form = formOf(t, page)
 	form.Set("body", "The {{place}} is open.")
 	_, page = b.post("/ui/campaigns/preview", form)
 	wants(t, page, "The message was changed: it is no longer of template closed.", "No longer of template closed: the message was changed.")
@@ -113,7 +115,8 @@ func TestACampaignIsMadeOfATemplateWithoutAScript(t *testing.T) {
 	if got := w.spec(id); got.Template != "" || got.TemplateRevision != 0 || got.Variables["place"] != "pier" || got.Content.FCM.Sound != "bell" {
 		t.Errorf("with another text it is %s", asJSON(t, got))
 	}
-	form = b.uses("/ui/campaigns/"+id, "closed", form)
+	_, page = b.get("/ui/campaigns/" + id + "/edit")
+	form = b.uses("/ui/campaigns/"+id, "closed", formOf(t, page))
 	if form.Get("title") != "Changed" || form.Get("used_revision") != "2" || form.Has("variable-place") {
 		t.Errorf("used again the form is %v", form)
 	}

@@ -57,6 +57,8 @@ func TestASecondVariantSaysWhatItChangesAndFollowsTheFirst(t *testing.T) {
 	}
 	_, page = b.post("/ui/campaigns/preview", form, "HX-Request", "true")
 	wants(t, page, "Webhook · A", "Webhook · B", "Half price")
+	_, page = b.get("/ui/campaigns/" + id + "/edit")
+	form = formOf(t, page)
 	for _, name := range []string{"b_title", "b_image", "share_a", "share_b", "decide_after"} {
 		form.Set(name, "")
 	}

@@ -62,7 +62,7 @@ type Topics interface {
 // Campaigns has the operations on an app's campaigns.
 type Campaigns interface {
 	Create(ctx context.Context, app string, spec campaign.Spec, sendAt time.Time, idem string, body [sha256.Size]byte) (*campaign.View, error)
-	Revise(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time) (*campaign.View, error)
+	Revise(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time, seen string) (*campaign.View, error)
 	Get(ctx context.Context, app, id string) (*campaign.View, error)
 	List(ctx context.Context, app string, limit int, cursor int64) ([]*campaign.View, error)
 	Delete(ctx context.Context, app, id string) error

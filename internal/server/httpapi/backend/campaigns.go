@@ -214,7 +214,7 @@ func (a *API) ReviseCampaign(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	v, err := a.Campaigns.Revise(c.Ctx, c.Key.App, c.R.PathValue("id"), spec, sendAt)
+	v, err := a.Campaigns.Revise(c.Ctx, c.Key.App, c.R.PathValue("id"), spec, sendAt, "")
 	if err != nil {
 		return campaignError(err)
 	}
