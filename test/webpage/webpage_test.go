@@ -73,6 +73,28 @@ func (p *person) sees(selector string) {
 	p.does("see "+selector, chromedp.WaitVisible(selector, chromedp.ByQuery))
 }
 
+// misses waits until a page is complete and has no such element. WaitNotPresent is satisfied while the next page is still loading.
+func (p *person) misses(selector string) {
+	p.Helper()
+	absent := fmt.Sprintf(`document.readyState === "complete" && !document.querySelector(%q)`, selector)
+	p.does("miss "+selector, chromedp.ActionFunc(func(ctx context.Context) error {
+		for {
+			var gone bool
+			if err := chromedp.Evaluate(absent, &gone).Do(ctx); err == nil && gone { // it fails between two pages
+				return nil
+			}
+			select {
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			case <-time.After(lookAgain):
+			}
+		}
+	}))
+}
+
+// lookAgain is the time between two looks at a page.
+const lookAgain = 20 * time.Millisecond
+
 // reads waits until an element has a text.
 func (p *person) reads(selector, want string) {
 	p.Helper()
