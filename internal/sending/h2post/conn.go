@@ -7,8 +7,6 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net"
-	"runtime"
-	"strconv"
 	"time"
 
 	"golang.org/x/net/http2"
@@ -82,21 +80,9 @@ func open(ctx context.Context, h *host) (*conn, error) {
 }
 
 func greet(ctx context.Context, h *host, nc net.Conn) (*conn, error) {
-	name, _, err := net.SplitHostPort(h.address)
+	secure, err := h.encrypt(ctx, nc)
 	if err != nil {
 		return nil, err
-	}
-	conf := &tls.Config{MinVersion: tls.VersionTLS12}
-	if of := h.c.cfg.TLS; of != nil && of() != nil {
-		conf = of().Clone()
-	}
-	conf.ServerName, conf.NextProtos = name, []string{"h2", "http/1.1"}
-	secure := tls.Client(nc, conf)
-	if err := secure.HandshakeContext(ctx); err != nil {
-		return nil, err
-	}
-	if secure.ConnectionState().NegotiatedProtocol != "h2" {
-		return nil, ErrUnsuited
 	}
 	c := &conn{
 		h: h, nc: secure, streams: make(map[uint32]*stream), nextID: 1, maxStreams: unsaid,
@@ -128,6 +114,27 @@ func greet(ctx context.Context, h *host, nc net.Conn) (*conn, error) {
 	}
 	c.control = appendSettingsAck(c.control)
 	return c, secure.SetDeadline(time.Time{})
+}
+
+// encrypt makes the TLS handshake with a server, which has to choose HTTP/2.
+func (h *host) encrypt(ctx context.Context, nc net.Conn) (*tls.Conn, error) {
+	name, _, err := net.SplitHostPort(h.address)
+	if err != nil {
+		return nil, err
+	}
+	conf := &tls.Config{MinVersion: tls.VersionTLS12}
+	if of := h.c.cfg.TLS; of != nil && of() != nil {
+		conf = of().Clone()
+	}
+	conf.ServerName, conf.NextProtos = name, []string{"h2", "http/1.1"}
+	secure := tls.Client(nc, conf)
+	if err := secure.HandshakeContext(ctx); err != nil {
+		return nil, err
+	}
+	if secure.ConnectionState().NegotiatedProtocol != "h2" {
+		return nil, ErrUnsuited
+	}
+	return secure, nil
 }
 
 // begin starts the connection's goroutines. h.mu is held, as in all functions below except the loops.
@@ -247,83 +254,4 @@ func (c *conn) look() {
 		c.kick()
 	}
 	c.watch.Reset(cfg.Silence / 2)
-}
-
-func (c *conn) writeLoop() {
-	for range c.wake {
-		// Goroutines that are about to post run first, and share this write.
-		runtime.Gosched()
-		if err := c.flush(); err != nil {
-			c.fail(err)
-			return
-		}
-	}
-}
-
-// flush writes everything that is ready in one write.
-func (c *conn) flush() error {
-	if !c.take() {
-		return nil
-	}
-	for _, s := range c.batch {
-		c.encode(s)
-	}
-	clear(c.batch)
-	if err := c.nc.SetWriteDeadline(time.Now().Add(c.h.c.cfg.Timeout)); err != nil {
-		return err
-	}
-	_, err := c.nc.Write(c.out)
-	if cap(c.out) > keepOut {
-		c.out = nil
-	}
-	return err
-}
-
-// take collects the bytes to write. After this, the server may receive the messages.
-func (c *conn) take() bool {
-	c.h.mu.Lock()
-	defer c.h.mu.Unlock()
-	c.out, c.batch = append(c.out[:0], c.control...), c.batch[:0]
-	c.control = c.control[:0]
-	if c.table != c.limit {
-		c.limit = c.table
-		c.enc.SetMaxDynamicTableSizeLimit(c.limit)
-	}
-	for _, s := range c.pending {
-		if s.ended {
-			continue
-		}
-		if int64(len(s.req.Body)) > c.streamWindow || c.nextID >= 1<<31-2 {
-			c.draining = true // the server's windows have shrunk, or the stream numbers are used up
-			c.window += int64(len(s.req.Body))
-			c.endUnseen(s, errRefused)
-			continue
-		}
-		s.id, s.left = c.nextID, true
-		c.nextID += 2
-		c.streams[s.id] = s
-		c.batch = append(c.batch, s)
-	}
-	clear(c.pending)
-	c.pending = c.pending[:0]
-	return c.dead == nil && len(c.out)+len(c.batch) > 0
-}
-
-// encode writes a message's frames into out.
-func (c *conn) encode(s *stream) {
-	r := s.req
-	c.block.Reset()
-	field := func(name, value string, once bool) {
-		_ = c.enc.WriteField(hpack.HeaderField{Name: name, Value: value, Sensitive: once}) // into memory
-	}
-	field(":method", "POST", false)
-	field(":scheme", "https", false)
-	field(":authority", r.Authority, false)
-	field(":path", r.Path, true)
-	for i := range r.Header {
-		_ = c.enc.WriteField(r.Header[i])
-	}
-	field("content-length", strconv.Itoa(len(r.Body)), false)
-	c.out = appendHeaders(c.out, s.id, c.block.Bytes(), len(r.Body) == 0)
-	c.out = appendData(c.out, s.id, r.Body)
 }
