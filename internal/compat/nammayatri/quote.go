@@ -184,22 +184,7 @@ func (q *quotes) each(
 	q.s.cfg.Metrics.begun(path, time.Since(begun))
 	next := make(chan *nammayatripb.QuoteRequest)
 	ended := make(chan error, 1)
-	go func() {
-		for {
-			r, err := recv()
-			if err != nil {
-				ended <- err
-				return
-			}
-			select {
-			case next <- r:
-			case <-ctx.Done():
-				return
-			case <-q.s.over:
-				return
-			}
-		}
-	}()
+	go q.receive(ctx, recv, next, ended)
 	for {
 		select {
 		case r := <-next:
@@ -214,6 +199,24 @@ func (q *quotes) each(
 			return err
 		case <-q.s.over:
 			return nil
+		}
+	}
+}
+
+// receive passes requests to next until the stream ends, whose error it passes to ended.
+func (q *quotes) receive(ctx context.Context, recv func() (*nammayatripb.QuoteRequest, error), next chan<- *nammayatripb.QuoteRequest, ended chan<- error) {
+	for {
+		r, err := recv()
+		if err != nil {
+			ended <- err
+			return
+		}
+		select {
+		case next <- r:
+		case <-ctx.Done():
+			return
+		case <-q.s.over:
+			return
 		}
 	}
 }

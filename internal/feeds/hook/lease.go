@@ -265,23 +265,7 @@ func (s *Service) save(ctx context.Context, of ...*owned) {
 	case <-ctx.Done():
 		return
 	}
-	var list []Saving
-	var taken []*runner
-	var from []*owned
-	s.mu.Lock()
-	for _, w := range of {
-		v := Saving{App: w.app, Epoch: w.epoch, Forget: w.gone}
-		for _, r := range w.runners {
-			if p, dirty := r.take(); dirty {
-				v.Save, taken = append(v.Save, p), append(taken, r)
-			}
-		}
-		if len(v.Save)+len(v.Forget) > 0 {
-			list, from = append(list, v), append(from, w)
-			w.gone = nil
-		}
-	}
-	s.mu.Unlock()
+	list, from, taken := s.unsaved(of)
 	if len(list) == 0 {
 		return
 	}
@@ -304,4 +288,23 @@ func (s *Service) save(ctx context.Context, of ...*owned) {
 			w.lose()
 		}
 	}
+}
+
+// unsaved takes the changes to write: of which apps, and by which runners.
+func (s *Service) unsaved(of []*owned) (list []Saving, from []*owned, taken []*runner) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range of {
+		v := Saving{App: w.app, Epoch: w.epoch, Forget: w.gone}
+		for _, r := range w.runners {
+			if p, dirty := r.take(); dirty {
+				v.Save, taken = append(v.Save, p), append(taken, r)
+			}
+		}
+		if len(v.Save)+len(v.Forget) > 0 {
+			list, from = append(list, v), append(from, w)
+			w.gone = nil
+		}
+	}
+	return list, from, taken
 }
