@@ -65,9 +65,20 @@ func MoveToPostgres(ctx context.Context, cfg MoveConfig) (list []Moved, err erro
 	if err := makeSchemas(ctx, cfg.Postgres, tables, cfg.Log); err != nil {
 		return nil, err
 	}
-	sources := move.Sources{Store: m.ID}
-	for i := range from.parts {
-		switch p := &from.parts[i]; p.Name {
+	sources := from.sources(tables)
+	sources.Store = m.ID
+	list, err = move.Run(ctx, move.Config{From: sources, URL: cfg.Postgres, Progress: cfg.Progress, Log: cfg.Log})
+	if damage := from.Damage(); damage != nil {
+		return nil, errors.Join(damage, err)
+	}
+	return list, err
+}
+
+// sources returns the databases of a store of files: its own, and those with the tables of modules.
+func (s *Stores) sources(tables []Tables) move.Sources {
+	var sources move.Sources
+	for i := range s.parts {
+		switch p := &s.parts[i]; p.Name {
 		case "app store":
 			sources.Apps = p.db
 		case "mailbox store":
@@ -81,13 +92,9 @@ func MoveToPostgres(ctx context.Context, cfg MoveConfig) (list []Moved, err erro
 		}
 	}
 	for _, t := range tables {
-		sources.Modules = append(sources.Modules, move.Module{Name: t.Module, From: from.Database(t.Module).SQLite, Schema: moduleSchema + t.Module})
+		sources.Modules = append(sources.Modules, move.Module{Name: t.Module, From: s.Database(t.Module).SQLite, Schema: moduleSchema + t.Module})
 	}
-	list, err = move.Run(ctx, move.Config{From: sources, URL: cfg.Postgres, Progress: cfg.Progress, Log: cfg.Log})
-	if damage := from.Damage(); damage != nil {
-		return nil, errors.Join(damage, err)
-	}
-	return list, err
+	return sources
 }
 
 // makeSchemas makes the tables of the stores where there are none.

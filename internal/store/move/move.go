@@ -93,15 +93,8 @@ func Run(ctx context.Context, cfg Config) (counts []Count, err error) {
 		return nil, err
 	}
 	defer unlock()
-	for i := range cfg.From.Modules {
-		var more []part
-		if err := db.Do(ctx, "read the columns of a module", func(ctx context.Context, tx tx) (err error) {
-			more, err = moduleParts(ctx, tx, &cfg.From.Modules[i])
-			return err
-		}); err != nil {
-			return nil, err
-		}
-		m.parts = append(m.parts, more...)
+	if err := m.addModules(ctx); err != nil {
+		return nil, err
 	}
 	if err := m.countAll(ctx); err != nil {
 		return nil, err
@@ -121,6 +114,21 @@ func Run(ctx context.Context, cfg Config) (counts []Count, err error) {
 		counts = append(counts, c)
 	}
 	return counts, m.end(ctx)
+}
+
+// addModules adds the tables of modules to what is copied.
+func (m *mover) addModules(ctx context.Context) error {
+	for i := range m.cfg.From.Modules {
+		var more []part
+		if err := m.db.Do(ctx, "read the columns of a module", func(ctx context.Context, tx tx) (err error) {
+			more, err = moduleParts(ctx, tx, &m.cfg.From.Modules[i])
+			return err
+		}); err != nil {
+			return err
+		}
+		m.parts = append(m.parts, more...)
+	}
+	return nil
 }
 
 func (m *mover) countAll(ctx context.Context) error {

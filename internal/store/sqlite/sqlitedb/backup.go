@@ -75,6 +75,11 @@ func copyDatabase(ctx context.Context, src, dst string, checked bool) (err error
 		return err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
+	return copyPages(ctx, b)
+}
+
+// copyPages copies all pages, a few at a time, or until ctx ends.
+func copyPages(ctx context.Context, b *sqlite.Backup) error {
 	for {
 		more, err := b.Step(backupPages)
 		if err != nil && !more {
