@@ -122,17 +122,26 @@ func (s *appSettings) change(cmd *cobra.Command) (map[string]any, error) {
 		body["introspect_secret"] = textfile.Plain(b)
 	}
 	if given("jwt-key") {
-		keys := []string{}
-		for _, file := range s.jwtKeys {
-			key, err := tokenKey(file)
-			if err != nil {
-				return nil, err
-			}
-			keys = append(keys, key)
+		keys, err := tokenKeys(s.jwtKeys)
+		if err != nil {
+			return nil, err
 		}
 		body["jwt_keys"] = keys
 	}
 	return body, nil
+}
+
+// tokenKeys reads the keys in files; see tokenKey. Without files the list is empty, not nil: it replaces the present keys.
+func tokenKeys(files []string) ([]string, error) {
+	keys := []string{}
+	for _, file := range files {
+		key, err := tokenKey(file)
+		if err != nil {
+			return nil, err
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
 }
 
 // tokenKey returns the keys in a file as text; a secret of arbitrary bytes becomes a JWK.

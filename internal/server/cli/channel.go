@@ -165,23 +165,8 @@ func (o *channelSettings) change(ch string, fields []channel.Field) (map[string]
 			body[k] = v
 		}
 	}
-	files := o.files
-	if o.vapid != "" {
-		if ch != string(push.WebPush) {
-			return nil, usagef("--import-vapid is for the channel webpush")
-		}
-		files = append(files, webpush.FieldKey+"="+o.vapid)
-	}
-	for _, kv := range files {
-		k, file, ok := strings.Cut(kv, "=")
-		if !ok {
-			return nil, usagef("--secret-file %s is not NAME=FILE", kv)
-		}
-		b, err := os.ReadFile(file)
-		if err != nil {
-			return nil, fmt.Errorf("read %s: %w", k, err)
-		}
-		body[k] = textfile.Key(b)
+	if err := o.readSecrets(ch, body); err != nil {
+		return nil, err
 	}
 	if o.enable && o.disable {
 		return nil, usagef("--enable and --disable contradict each other")
@@ -190,6 +175,29 @@ func (o *channelSettings) change(ch string, fields []channel.Field) (map[string]
 		body["enabled"] = o.enable
 	}
 	return body, nil
+}
+
+// readSecrets adds the credentials in the files that the flags name.
+func (o *channelSettings) readSecrets(ch string, body map[string]any) error {
+	files := o.files
+	if o.vapid != "" {
+		if ch != string(push.WebPush) {
+			return usagef("--import-vapid is for the channel webpush")
+		}
+		files = append(files, webpush.FieldKey+"="+o.vapid)
+	}
+	for _, kv := range files {
+		k, file, ok := strings.Cut(kv, "=")
+		if !ok {
+			return usagef("--secret-file %s is not NAME=FILE", kv)
+		}
+		b, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Errorf("read %s: %w", k, err)
+		}
+		body[k] = textfile.Key(b)
+	}
+	return nil
 }
 
 func (p *program) printFields(fields []channel.Field) error {

@@ -11,7 +11,12 @@ import (
 
 func (p *program) configCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "config", Short: "Check or show the server's settings", Args: subcommandOnly, RunE: help}
-	check := &cobra.Command{
+	cmd.AddCommand(p.configCheckCommand(), p.configShowCommand())
+	return cmd
+}
+
+func (p *program) configCheckCommand() *cobra.Command {
+	cmd := &cobra.Command{
 		Use:   "check",
 		Short: "Say whether flags, environment and file make good settings",
 		Args:  exactly(),
@@ -34,8 +39,13 @@ func (p *program) configCommand() *cobra.Command {
 			return err
 		},
 	}
+	p.settingFlags(cmd)
+	return cmd
+}
+
+func (p *program) configShowCommand() *cobra.Command {
 	var reference bool
-	show := &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show every setting, its value and where that comes from",
 		Args:  exactly(),
@@ -51,10 +61,8 @@ func (p *program) configCommand() *cobra.Command {
 			return p.showSettings(c)
 		},
 	}
-	show.Flags().BoolVar(&reference, "reference", false, "print the reference page of all settings (Markdown)")
-	p.settingFlags(check)
-	p.settingFlags(show)
-	cmd.AddCommand(check, show)
+	cmd.Flags().BoolVar(&reference, "reference", false, "print the reference page of all settings (Markdown)")
+	p.settingFlags(cmd)
 	return cmd
 }
 

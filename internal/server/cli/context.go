@@ -161,18 +161,9 @@ kept in contexts.toml. The first server becomes the current one. The file is wri
 			if err := checkURL(p.url); err != nil {
 				return err
 			}
-			s := server{url: p.url, app: app}
-			var err error
-			if s.key, err = p.apiKey(); err != nil {
+			s, err := p.named(app)
+			if err != nil {
 				return err
-			}
-			if p.ca != "" {
-				if _, err := authorities(p.ca); err != nil {
-					return err
-				}
-				if s.ca, err = filepath.Abs(p.ca); err != nil {
-					return err
-				}
 			}
 			list, err := p.readContexts()
 			if err != nil {
@@ -194,6 +185,21 @@ kept in contexts.toml. The first server becomes the current one. The file is wri
 	}
 	cmd.Flags().StringVar(&app, "app", "", "app, where the server has several and no key says it")
 	return cmd
+}
+
+// named returns the server that the flags name, with its key and the file of its authority.
+func (p *program) named(app string) (s server, err error) {
+	s = server{url: p.url, app: app}
+	if s.key, err = p.apiKey(); err != nil {
+		return s, err
+	}
+	if p.ca != "" {
+		if _, err := authorities(p.ca); err != nil {
+			return s, err
+		}
+		s.ca, err = filepath.Abs(p.ca)
+	}
+	return s, err
 }
 
 func (p *program) contextUseCommand() *cobra.Command {

@@ -113,6 +113,15 @@ func hintForRefusal(e *godwit.RefusedError) string {
 // away reports whether no server answers at an address.
 func away(err error) bool { return errors.Is(err, syscall.ECONNREFUSED) }
 
+// hintsForTypes are the hints for types of problems, by their slugs.
+var hintsForTypes = map[string]string{
+	problem.IDConflict.Slug():      "godwit status ID shows what was published under it; leave --id out and a new one is made",
+	problem.MailboxFull.Slug():     "godwit recipient history NAME --status stored shows what waits; it ends when it is acknowledged, expires or is recalled",
+	problem.NoSpace.Slug():         "free space on the server's disk, or lower its setting min_free; godwit doctor --data FOLDER shows both",
+	problem.ChannelDisabled.Slug(): "godwit channel set CHANNEL --enable switches it on",
+	problem.NobodyServes.Slug():    "start a worker first: godwit serve-subject SUBJECT -- cat answers with what was asked",
+}
+
 func (p *program) hintForAnswer(e *godwit.Error) string {
 	operator := p.called != nil && p.called.operator != "" && p.presented == p.called.operator
 	switch {
@@ -127,17 +136,8 @@ func (p *program) hintForAnswer(e *godwit.Error) string {
 	case e.Status == http.StatusBadRequest && e.Field == "app" && operator:
 		return "godwit app list shows the apps, godwit app create NAME makes one; --app names the one that is meant"
 	}
-	switch path.Base(e.Type) {
-	case problem.IDConflict.Slug():
-		return "godwit status ID shows what was published under it; leave --id out and a new one is made"
-	case problem.MailboxFull.Slug():
-		return "godwit recipient history NAME --status stored shows what waits; it ends when it is acknowledged, expires or is recalled"
-	case problem.NoSpace.Slug():
-		return "free space on the server's disk, or lower its setting min_free; godwit doctor --data FOLDER shows both"
-	case problem.ChannelDisabled.Slug():
-		return "godwit channel set CHANNEL --enable switches it on"
-	case problem.NobodyServes.Slug():
-		return "start a worker first: godwit serve-subject SUBJECT -- cat answers with what was asked"
+	if hint := hintsForTypes[path.Base(e.Type)]; hint != "" {
+		return hint
 	}
 	switch e.Status {
 	case 400:

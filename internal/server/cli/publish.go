@@ -120,25 +120,33 @@ func (p *program) publication(to string, f *publishFlags) (pub godwit.Publicatio
 	if pub.Escalate, err = steps(f.escalate); err != nil {
 		return pub, err
 	}
-	if f.ttl != "" {
-		if pub.TTL, err = notification.ParseDuration(f.ttl); err != nil {
-			return pub, usagef("--ttl: %w", err)
-		}
-	}
-	if f.replyBy != "" {
-		if pub.ReplyBy, err = notification.ParseDuration(f.replyBy); err != nil || pub.ReplyBy == 0 {
-			return pub, usagef("--reply-by %s is not a duration like 72h", f.replyBy)
-		}
-	}
-	if f.sendAt != "" {
-		if pub.SendAt, err = parseTime(f.sendAt, time.Now()); err != nil {
-			return pub, usagef("--send-at: %w", err)
-		}
+	if err := f.times(&pub); err != nil {
+		return pub, err
 	}
 	if pub.Template == "" && pub.Title == "" && pub.Body == "" && pub.Category == "" && len(pub.Data) == 0 {
 		return pub, withHint(usagef("there is nothing to publish: no title, body, category or data"), `godwit publish %s --title "New ride" --body "2.1 km away"`, to)
 	}
 	return pub, nil
+}
+
+// times sets the times of a publication.
+func (f *publishFlags) times(pub *godwit.Publication) (err error) {
+	if f.ttl != "" {
+		if pub.TTL, err = notification.ParseDuration(f.ttl); err != nil {
+			return usagef("--ttl: %w", err)
+		}
+	}
+	if f.replyBy != "" {
+		if pub.ReplyBy, err = notification.ParseDuration(f.replyBy); err != nil || pub.ReplyBy == 0 {
+			return usagef("--reply-by %s is not a duration like 72h", f.replyBy)
+		}
+	}
+	if f.sendAt != "" {
+		if pub.SendAt, err = parseTime(f.sendAt, time.Now()); err != nil {
+			return usagef("--send-at: %w", err)
+		}
+	}
+	return nil
 }
 
 // parseTime reads a time, or a duration from now.

@@ -113,26 +113,11 @@ func (p *program) printWhole(cmd *cobra.Command, c *godwit.Client, answer json.R
 	}
 	failed := 0
 	for _, one := range many.Results {
-		var r struct {
-			godwit.Receipt
-			Error *struct{ Title, Detail string } `json:"error"`
-		}
-		if err := json.Unmarshal(one, &r); err != nil {
-			return fmt.Errorf("read answer: %w", err)
-		}
-		var err error
-		switch {
-		case p.json:
-			err = p.line(one)
-		case r.Error == nil:
-			err = p.printReceipt(r.Receipt)
-		default:
-			_, err = fmt.Fprintf(p.stderr, "%s: %s: %s\n", clean(r.To), r.Error.Title, clean(r.Error.Detail))
-		}
+		published, err := p.printResult(one)
 		if err != nil {
 			return err
 		}
-		if r.Error != nil {
+		if !published {
 			failed++
 		}
 	}
@@ -140,6 +125,26 @@ func (p *program) printWhole(cmd *cobra.Command, c *godwit.Client, answer json.R
 		return fmt.Errorf("%d of %d were not published", failed, len(many.Results))
 	}
 	return nil
+}
+
+// printResult prints one recipient's receipt, or the reason why there is none.
+func (p *program) printResult(one json.RawMessage) (published bool, err error) {
+	var r struct {
+		godwit.Receipt
+		Error *struct{ Title, Detail string } `json:"error"`
+	}
+	if err := json.Unmarshal(one, &r); err != nil {
+		return false, fmt.Errorf("read answer: %w", err)
+	}
+	switch {
+	case p.json:
+		err = p.line(one)
+	case r.Error == nil:
+		err = p.printReceipt(r.Receipt)
+	default:
+		_, err = fmt.Fprintf(p.stderr, "%s: %s: %s\n", clean(r.To), r.Error.Title, clean(r.Error.Detail))
+	}
+	return r.Error == nil, err
 }
 
 func quoted(text string) json.RawMessage {
