@@ -2,9 +2,7 @@
 package cli
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,13 +14,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"godwit.dev/godwit/bench/confine"
 	"godwit.dev/godwit/bench/loadgen"
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/scenario"
 	"godwit.dev/godwit/bench/testbed"
 	"godwit.dev/godwit/internal/server/cli/command"
-	"godwit.dev/godwit/internal/server/config"
 )
 
 // bench holds the state that the scenarios' commands share.
@@ -158,48 +154,6 @@ func (b *bench) measured() ([]string, error) {
 	return []string{path}, nil
 }
 
-// errLimits rejects --cores and --memory when no server is started that they could limit.
-var errLimits = command.Usagef("--cores and --memory are for servers that are started for the measurement")
-
-// confined returns the resource limits for the servers; nil: none were set.
-func (b *bench) confined() (*confine.Confines, error) {
-	limits := confine.Limits{Cores: b.cores}
-	switch {
-	case b.cores == 0 && b.memory == "":
-		return nil, nil
-	case b.cores < 0:
-		return nil, command.Usagef("--cores must not be negative")
-	case b.url != "":
-		return nil, errLimits
-	}
-	if b.memory != "" {
-		size, err := config.ParseSize(b.memory)
-		if err != nil {
-			return nil, command.Usagef("--memory %q %v", b.memory, err)
-		}
-		if size < leastMemory {
-			return nil, command.Usagef("--memory must be at least %s", leastMemory)
-		}
-		limits.Memory = int64(size)
-	}
-	c, err := confine.New(limits)
-	if err != nil {
-		return nil, command.Usagef("--cores and --memory: %v", err)
-	}
-	return c, nil
-}
-
-// leastMemory is less than a server needs to start.
-const leastMemory = config.Size(16 << 20)
-
-// unconfined returns an error if limits were set for a measurement that starts no server.
-func (b *bench) unconfined() error {
-	if b.cores != 0 || b.memory != "" {
-		return errLimits
-	}
-	return nil
-}
-
 // running returns the server named by --url; nil: the flag is not set.
 func (b *bench) running(ctx context.Context) (*testbed.Server, error) {
 	if b.url == "" {
@@ -267,66 +221,4 @@ func (b *bench) measure(cmd *cobra.Command, run func(context.Context, scenario.C
 		r.Note(b.note)
 	}
 	return errors.Join(b.show(r), err) // show the measurements made before the failure, too
-}
-
-func (b *bench) show(r *report.Result) error {
-	if err := b.draw(r.Scenario, r); err != nil {
-		return err
-	}
-	if b.json {
-		return command.Line(b.stdout, r)
-	}
-	return report.WriteTable(b.stdout, r)
-}
-
-// draw writes the HTML page and the plots that flags requested.
-func (b *bench) draw(prefix string, results ...*report.Result) error {
-	if b.svg != "" {
-		for i, r := range results {
-			name := prefix
-			if len(results) > 1 {
-				name = fmt.Sprintf("%s-%d", prefix, i+1)
-			}
-			if _, err := report.WriteSVG(b.svg, name, r); err != nil {
-				return err
-			}
-		}
-	}
-	if b.report == "" {
-		return nil
-	}
-	var page bytes.Buffer
-	if err := report.WriteHTML(&page, results...); err != nil {
-		return err
-	}
-	if err := os.WriteFile(b.report, page.Bytes(), 0o644); err != nil {
-		return fmt.Errorf("write the report: %w", err)
-	}
-	return nil
-}
-
-// reportCommand draws earlier measurements.
-func (b *bench) reportCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "report FILE...",
-		Short: "Make a page or plots of results that were saved with --json",
-		RunE: func(_ *cobra.Command, args []string) error {
-			if len(args) == 0 || b.report == "" && b.svg == "" {
-				return command.Usagef("name files with results, and --report or --svg")
-			}
-			var results []*report.Result
-			for _, file := range args {
-				text, err := os.ReadFile(file)
-				if err != nil {
-					return err
-				}
-				var r report.Result
-				if err := json.Unmarshal(text, &r); err != nil {
-					return fmt.Errorf("read %s: %w", file, err)
-				}
-				results = append(results, &r)
-			}
-			return b.draw(results[0].Scenario, results...)
-		},
-	}
 }

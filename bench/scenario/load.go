@@ -169,16 +169,7 @@ func (l *Load) measureOn(ctx context.Context, site *testbed.Site, run int) (*Out
 		return nil, err
 	}
 	defer pub.Stop()
-	cfg := loadgen.PublishConfig{
-		Targets: targets(site, l.From), Via: l.via(), Publishers: l.Publishers, Size: l.Size, Prefix: p, Recipients: cmp.Or(l.Active, l.Clients),
-		Shared: l.Cluster, ToAll: l.ToAll, Batch: l.Batch, Burst: l.Burst, AckNone: l.AckNone, DeafEvery: l.DeafEvery, Steps: l.Steps,
-	}
-	if l.Topic {
-		cfg.Topic = benchTopic
-	}
-	if l.Objects {
-		cfg.Object = objectGroup + "/" + loadgen.ObjectName(0)
-	}
+	cfg := l.publishing(site, p)
 	if _, err := pub.Call(ctx, worker.Request{Publishers: &cfg}); err != nil {
 		return nil, err
 	}
@@ -198,6 +189,21 @@ func (l *Load) measureOn(ctx context.Context, site *testbed.Site, run int) (*Out
 	}
 	o.ConnectSeconds = connected
 	return o, nil
+}
+
+// publishing returns the settings of the publishers; prefix is that of the recipients' names.
+func (l *Load) publishing(site *testbed.Site, prefix string) loadgen.PublishConfig {
+	cfg := loadgen.PublishConfig{
+		Targets: targets(site, l.From), Via: l.via(), Publishers: l.Publishers, Size: l.Size, Prefix: prefix, Recipients: cmp.Or(l.Active, l.Clients),
+		Shared: l.Cluster, ToAll: l.ToAll, Batch: l.Batch, Burst: l.Burst, AckNone: l.AckNone, DeafEvery: l.DeafEvery, Steps: l.Steps,
+	}
+	if l.Topic {
+		cfg.Topic = benchTopic
+	}
+	if l.Objects {
+		cfg.Object = objectGroup + "/" + loadgen.ObjectName(0)
+	}
+	return cfg
 }
 
 // setUpSteps sets up, on the servers, the channel that the steps use.
