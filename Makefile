@@ -227,7 +227,7 @@ js-test: $(NODE_MODULES) chromium ## run the tests of the JavaScript client, aga
 
 .PHONY: screenshots
 ifdef LANGUAGES
-screenshots: chromium
+screenshots: chromium devanagari
 	@mkdir -p $(DIST)/screenshots
 	GODWIT_TEST_STRICT=1 GODWIT_SCREENSHOTS=$(DIST)/screenshots GODWIT_SCREENSHOTS_WHOLE=1 GODWIT_SCREENSHOTS_LANGUAGES=$(LANGUAGES) $(GO) test -count 1 -run TheConsoleSpeaks ./test/webpage
 else
@@ -507,6 +507,12 @@ fetched: $(GOFUMPT) $(GOLANGCI_LINT) $(GOTESTSUM) $(PROTOC_GO) $(PROTOC_GRPC) $(
 test-tools: $(GOTESTSUM) prometheus $(foreach p,$(TOOL_PACKAGES),$(TOOLS_$p))
 
 # A browser, for the test that drives a real one. Installed only where that is possible without asking.
+.PHONY: devanagari
+devanagari: # the font for pictures of pages in Hindi
+	@if [ -n "$$(fc-list :lang=hi 2>/dev/null)" ]; then exit 0; fi; \
+	if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends fonts-lohit-deva; \
+	else echo "no font for Hindi found: pictures show boxes"; fi
+
 .PHONY: chromium
 chromium:
 	@if command -v chromium >/dev/null || command -v google-chrome >/dev/null; then exit 0; fi; \
