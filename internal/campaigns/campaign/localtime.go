@@ -64,6 +64,15 @@ func (t *localTimes) begin(now time.Time) time.Time {
 // end returns when it has been that time everywhere.
 func (t *localTimes) end() time.Time { return t.wall.Add(mostBehind) }
 
+// last returns when the last recipient may be due, in a campaign that begins at start: where the time has passed by then, a day later.
+func (t *localTimes) last(start time.Time) time.Time {
+	last, later := t.end(), start.Add(24*time.Hour)
+	if !t.atOnce && start.After(t.wall.Add(-mostAhead)) && later.After(last) {
+		return later
+	}
+	return last
+}
+
 // due returns when a recipient in a time zone is due, in a campaign that begins at start.
 func (t *localTimes) due(start time.Time, zone string) time.Time {
 	in := quiet.Zone(zone)
@@ -124,5 +133,6 @@ func (s *Spec) LocalSpan(now time.Time) (from, to time.Time, ok bool) {
 	if err != nil {
 		return from, to, false
 	}
-	return t.begin(now), t.end(), true
+	from = t.begin(now)
+	return from, t.last(from), true
 }

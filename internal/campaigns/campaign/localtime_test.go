@@ -45,6 +45,23 @@ func TestALocalTimeIsDueWhenClocksShowIt(t *testing.T) {
 		if got := l.due(start, c.zone).UTC().Format(time.RFC3339); got != c.want {
 			t.Errorf("%s: due at %s, want %s", c.name, got, c.want)
 		}
+		if due, last := l.due(start, c.zone), l.last(start); due.After(last) {
+			t.Errorf("%s: due at %s, after the last one at %s", c.name, due.UTC(), last)
+		}
+	}
+}
+
+func TestTheEndOfALocalTimeIsThatOfTheLastZone(t *testing.T) {
+	for _, c := range []struct{ name, passed, now, from, to string }{
+		{"it has passed nowhere", "", "2026-11-30T12:00:00Z", "2026-11-30T19:00:00Z", "2026-12-01T21:00:00Z"},
+		{"it has passed in the east, which gets it a day later", "", "2026-12-01T08:00:00Z", "2026-12-01T08:00:00Z", "2026-12-02T08:00:00Z"},
+		{"it has passed in the east, which gets it at once", AtOnce, "2026-12-01T08:00:00Z", "2026-12-01T08:00:00Z", "2026-12-01T21:00:00Z"},
+	} {
+		now, _ := time.Parse(time.RFC3339, c.now)
+		from, to, ok := (&Spec{Local: &LocalTime{At: "2026-12-01T09:00", Passed: c.passed}}).LocalSpan(now)
+		if !ok || from.Format(time.RFC3339) != c.from || to.Format(time.RFC3339) != c.to {
+			t.Errorf("%s: from %s to %s, want %s to %s", c.name, from, to, c.from, c.to)
+		}
 	}
 }
 

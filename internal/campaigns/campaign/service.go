@@ -267,8 +267,10 @@ func (s *Service) view(ctx context.Context, c *Campaign) (*View, error) {
 		v.ETA = end
 	}
 	if c.Spec.Local != nil {
-		if l, err := c.Spec.Local.parse(); err == nil && v.ETA.Before(l.end()) && now.Before(l.end()) {
-			v.ETA = l.end().Add(time.Duration(c.Spec.Spread))
+		if l, err := c.Spec.Local.parse(); err == nil {
+			if last := l.last(c.StartedAt); v.ETA.Before(last) && now.Before(last) {
+				v.ETA = last.Add(time.Duration(c.Spec.Spread))
+			}
 		}
 	}
 	return v, nil

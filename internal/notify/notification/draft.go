@@ -241,7 +241,8 @@ func CheckPart(field, s string) error {
 	}
 	for i := range len(s) {
 		if !nameByte[s[i]] {
-			return BadField(field, "contains %q at byte %d; allowed are A-Z a-z 0-9 . _ : @ + -", s[i], i+1)
+			c, _ := utf8.DecodeRuneInString(s[i:]) // bytes that are no character show as the replacement character
+			return BadField(field, "contains %q at byte %d; allowed are A-Z a-z 0-9 . _ : @ + -", c, i+1)
 		}
 	}
 	return nil

@@ -170,6 +170,14 @@ func TestDotsAreNoNames(t *testing.T) {
 	}
 }
 
+func TestTheCharacterThatANameMayNotHaveIsNamed(t *testing.T) {
+	for name, want := range map[string]string{"Zoé": `'é' at byte 3`, "a/b": `'/' at byte 2`, "😀": `'😀' at byte 1`, "a\u202eb": `'\u202e' at byte 2`, "\xff": `'�' at byte 1`} {
+		if err := notification.CheckName("id", name); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", name, err, want)
+		}
+	}
+}
+
 func TestRecipientsAreBounded(t *testing.T) {
 	for n, ok := range map[int]bool{1: true, notification.MaxRecipients: true, notification.MaxRecipients + 1: false} {
 		if _, err := check(notification.Draft{To: make([]string, n)}); (err == nil) != ok {

@@ -405,7 +405,7 @@ func (p *program) exportTo(ctx context.Context, c *godwit.Client, file, format s
 		return fmt.Errorf("export endpoints: %w", err)
 	}
 	meter := p.meter("exported", 0)
-	err = c.ExportEndpoints(ctx, &lineCounter{w: out, seen: meter.add}, format, f)
+	err = c.ExportEndpoints(ctx, &rowCounter{w: out, seen: meter.add, csv: format == "csv"}, format, f)
 	meter.done()
 	if closed := out.Close(); err == nil {
 		err = closed
@@ -424,7 +424,11 @@ func (p *program) exportTo(ctx context.Context, c *godwit.Client, file, format s
 	if p.json {
 		return p.line(map[string]any{"file": file, "endpoints": n})
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s holds %d endpoints, with the secrets in their addresses\n", file, n)
+	held := fmt.Sprintf("%d endpoints, with the secrets in their addresses", n)
+	if n == 1 {
+		held = "1 endpoint, with the secrets in its address"
+	}
+	_, err = fmt.Fprintln(p.stdout, file, "holds", held)
 	return err
 }
 

@@ -346,7 +346,7 @@ func (i *importer) report(ctx context.Context, src *tables.Reader, err error) er
 			text = fmt.Sprintf("%d would be registered or renewed, %d refused", i.created, i.refused)
 		}
 		if i.warned > 0 {
-			text += fmt.Sprintf(", %d warnings", i.warned)
+			text += ", " + someWarnings(i.warned)
 		}
 		if i.skipped > 0 {
 			text += fmt.Sprintf(", %d skipped since they are disabled", i.skipped)
@@ -361,9 +361,23 @@ func (i *importer) report(ctx context.Context, src *tables.Reader, err error) er
 	case err != nil:
 		return fmt.Errorf("import %s: %w", i.o.file, err)
 	case i.refused > 0:
-		return fmt.Errorf("import %s: %d lines were refused", i.o.file, i.refused)
+		return fmt.Errorf("import %s: %s refused", i.o.file, someLines(i.refused))
 	}
 	return nil
+}
+
+func someWarnings(n int) string {
+	if n == 1 {
+		return "1 warning"
+	}
+	return fmt.Sprintf("%d warnings", n)
+}
+
+func someLines(n int) string {
+	if n == 1 {
+		return "1 line was"
+	}
+	return fmt.Sprintf("%d lines were", n)
 }
 
 // dryJSON returns the result of a dry run, for programs.

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bytes"
 	"fmt"
 	"io"
 	"time"
@@ -71,14 +70,25 @@ func (c *countingReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// lineCounter counts the lines written through it.
-type lineCounter struct {
-	w    io.Writer
-	seen func(n int)
+// rowCounter counts the rows written through it: lines, of which those of a CSV table may go on within quotes.
+type rowCounter struct {
+	w      io.Writer
+	seen   func(n int)
+	csv    bool
+	quoted bool
 }
 
-func (l *lineCounter) Write(b []byte) (int, error) {
+func (l *rowCounter) Write(b []byte) (int, error) {
 	n, err := l.w.Write(b)
-	l.seen(bytes.Count(b[:n], []byte("\n")))
+	rows := 0
+	for _, c := range b[:n] {
+		switch {
+		case c == '"' && l.csv: // a quote within quotes is written twice
+			l.quoted = !l.quoted
+		case c == '\n' && !l.quoted:
+			rows++
+		}
+	}
+	l.seen(rows)
 	return n, err
 }

@@ -106,6 +106,9 @@ func fieldError(name string, raw json.RawMessage, into any, err error) error {
 	case errors.As(err, &bad):
 		return notification.BadField(name, "%s", bad.Problem)
 	case errors.As(err, &wrong) && wrong.Field == "":
+		if number, ok := strings.CutPrefix(wrong.Value, "number "); ok {
+			return notWhole(name, number)
+		}
 		return WrongType(name, wanted(wrong.Type), raw)
 	case errors.As(err, &wrong):
 		for part := range strings.SplitSeq(wrong.Field, ".") {
@@ -113,7 +116,10 @@ func fieldError(name string, raw json.RawMessage, into any, err error) error {
 				name += "." + part
 			}
 		}
-		return notification.BadField(name, "must not be a %s", wrong.Value)
+		if number, ok := strings.CutPrefix(wrong.Value, "number "); ok {
+			return notWhole(name, number)
+		}
+		return notification.BadField(name, "must not be %s", indefinite(wrong.Value))
 	}
 	text := strings.TrimPrefix(err.Error(), "json: ")
 	if field, ok := strings.CutPrefix(text, "unknown field "); ok {
@@ -145,6 +151,19 @@ func KindOf(raw []byte) string {
 		return "null"
 	}
 	return "a number"
+}
+
+// notWhole refuses a number with a fraction, or with more digits than its field takes.
+func notWhole(field, number string) error {
+	return notification.BadField(field, "must be a whole number that is not too large, not %s", notification.Clip(number))
+}
+
+// indefinite puts the article before the name of a JSON type.
+func indefinite(name string) string {
+	if strings.HasPrefix(name, "a") || strings.HasPrefix(name, "o") {
+		return "an " + name
+	}
+	return "a " + name
 }
 
 // wanted describes the values that a variable accepts.

@@ -13,6 +13,7 @@ func TestFieldsNameWhatIsWrong(t *testing.T) {
 	type inner struct {
 		Title string `json:"title"`
 		Links []int  `json:"links"`
+		Part  int    `json:"part"`
 		Deep  struct {
 			Rows [][]struct {
 				Text string `json:"text"`
@@ -40,6 +41,11 @@ func TestFieldsNameWhatIsWrong(t *testing.T) {
 		`{"inner":[]}`:                 "inner: must be an object, not a list",
 		`{"inner":{"title":1}}`:        "inner.title: must not be a number",
 		`{"inner":{"links":["a"]}}`:    "inner.links: must not be a string",
+		`{"inner":{"title":[]}}`:       "inner.title: must not be an array",
+		`{"inner":{"part":33.3}}`:      "inner.part: must be a whole number that is not too large, not 33.3",
+		`{"inner":{"part":1e30}}`:      "inner.part: must be a whole number that is not too large, not 1e30",
+		`{"count":1.5}`:                "count: must be a whole number that is not too large, not 1.5",
+		`{"count":"x"}`:                "count: must be a number, not a string",
 		`{"inner":{"title":"","x":1}}`: "inner.x: is not a known field",
 		`{"inner":{"deep":{"x":1}}}`:   "inner.deep.x: is not a known field",
 		`{"inner":{"deep":{"rows":[[{"text":"a"}],[{"x":1}]]}}}`: "inner.deep.rows[1][0].x: is not a known field",
@@ -50,8 +56,9 @@ func TestFieldsNameWhatIsWrong(t *testing.T) {
 		var on *bool
 		var list []string
 		var in inner
+		var count int
 		err := Fields{
-			"name": &name, "on": &on, "list": Texts(&list, 2, Word), "inner": &in,
+			"name": &name, "on": &on, "list": Texts(&list, 2, Word), "inner": &in, "count": &count,
 			"text": Text(func(field, s string) error { return notification.BadField(field, "is %s", s) }),
 		}.Decode([]byte(body))
 		if got := told(err); got != want {
