@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/bench/latency"
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/engine/reactor"
 )
 
@@ -145,8 +146,8 @@ func (s *Subscribers) feed(ctx context.Context, slots chan struct{}, jobs chan *
 	begun := time.Now()
 	for i, sub := range s.all {
 		if due := s.cfg.Ramp * time.Duration(i) / time.Duration(len(s.all)); due > 0 {
-			if err := wait(ctx, time.Until(begun.Add(due))); err != nil {
-				return err
+			if !pause.For(ctx, time.Until(begun.Add(due))) {
+				return context.Cause(ctx)
 			}
 		}
 		select {
@@ -157,17 +158,6 @@ func (s *Subscribers) feed(ctx context.Context, slots chan struct{}, jobs chan *
 		jobs <- sub
 	}
 	return nil
-}
-
-func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
 }
 
 func (s *Subscribers) open(ctx context.Context, sub *subscriber, done func(error)) {

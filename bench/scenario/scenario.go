@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/bench/meter"
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/testbed"
+	"godwit.dev/godwit/internal/engine/pause"
 )
 
 // Common holds the settings that all scenarios share.
@@ -81,14 +82,10 @@ func (c *Common) runs(ctx context.Context, run func(ctx context.Context, n int) 
 
 // wait waits for d, unless ctx ends before.
 func wait(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
+	if !pause.For(ctx, d) {
 		return context.Cause(ctx)
 	}
+	return nil
 }
 
 // profileName returns a separate file name for each run's profile.

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"godwit.dev/godwit/internal/engine/pause"
 	"godwit.dev/godwit/internal/objects/object"
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
@@ -259,11 +260,7 @@ func (s *Service) readObjects(batch []*watched) {
 func (s *Service) readAgain(batch []*watched) {
 	batch = slices.Clone(batch)
 	s.running.Go(func() {
-		timer := time.NewTimer(storeRetry)
-		defer timer.Stop()
-		select {
-		case <-s.ctx.Done():
-		case <-timer.C:
+		if pause.For(s.ctx, storeRetry) {
 			for _, w := range batch {
 				s.unread.add(w)
 			}

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"time"
 
 	godwit "godwit.dev/godwit/clients/go"
@@ -40,4 +41,19 @@ func (l *link) lost(err error, retry time.Duration) {
 		}
 	}
 	l.p.note("%v; next try in %s", err, retry.Round(time.Millisecond))
+}
+
+// failure returns why a session failed, whose output ended with the error printed and Listen with listened; nil: it was interrupted, or it
+// has seen enough.
+func (l *link) failure(printed, listened error) error {
+	var refused *godwit.RefusedError
+	switch {
+	case printed != nil:
+		return printed
+	case l.err != nil:
+		return l.err
+	case errors.As(listened, &refused):
+		return listened
+	}
+	return nil
 }

@@ -71,18 +71,11 @@ func (p *program) listenWith(parent context.Context, c *godwit.Client, recipient
 		opts = append(opts, godwit.Peek())
 	}
 	err := c.Listen(ctx, recipient, printer.handle, opts...)
-	var refused *godwit.RefusedError
-	switch {
-	case printer.err != nil:
-		return printer.err
-	case session.err != nil:
-		return session.err
-	case errors.As(err, &refused):
-		return err
-	case f.count > 0 && printer.seen < f.count && errors.Is(parent.Err(), context.DeadlineExceeded):
+	err = session.failure(printer.err, err)
+	if err == nil && f.count > 0 && printer.seen < f.count && errors.Is(parent.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("%d of %d notifications came in %s", printer.seen, f.count, f.timeout)
 	}
-	return nil // interrupted, or enough seen
+	return err
 }
 
 // note prints a remark about the connection to standard error, apart from the output.

@@ -89,18 +89,11 @@ func (p *program) watchWith(parent context.Context, c *godwit.Client, names []ob
 		opts = append(opts, godwit.Device(f.device))
 	}
 	err = c.Listen(ctx, f.recipient, nil, opts...)
-	var refused *godwit.RefusedError
-	switch {
-	case w.err != nil:
-		return w.err
-	case session.err != nil:
-		return session.err
-	case errors.As(err, &refused):
-		return err
-	case f.count > 0 && w.seen < f.count && errors.Is(parent.Err(), context.DeadlineExceeded):
+	err = session.failure(w.err, err)
+	if err == nil && f.count > 0 && w.seen < f.count && errors.Is(parent.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("%d of %d versions came in %s", w.seen, f.count, f.timeout)
 	}
-	return nil // interrupted, or enough seen
+	return err
 }
 
 // watcher prints versions, one at a time.

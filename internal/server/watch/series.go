@@ -83,15 +83,6 @@ var all = []Series{
 	level("memory_bytes", func(t *Totals) int64 { return int64(t.Memory) }), //nolint:gosec // of this machine
 }
 
-// Names returns the names of all series.
-func Names() []string {
-	names := make([]string, len(all))
-	for i := range all {
-		names[i] = all[i].Name
-	}
-	return names
-}
-
 // taken is the outcome of a message that its provider has accepted.
 const taken = "accepted"
 
