@@ -4,6 +4,7 @@ package access
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"strings"
 	"time"
@@ -16,6 +17,9 @@ var (
 	ErrUnknownApp      = errors.New("no such app")
 	ErrUnavailable     = errors.New("credentials cannot be checked now") // the introspection or JWKS server did not answer
 )
+
+// ErrErasing means that a new app is not served yet, since the data of a deleted app of its name is still being erased.
+var ErrErasing = fmt.Errorf("%w: the data of a deleted app of this name is still being erased", ErrUnavailable)
 
 // Role is a set of an API key's rights.
 type Role uint8

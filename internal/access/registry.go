@@ -66,6 +66,7 @@ type snapshot struct {
 	erasing  []string // see Snapshot
 	operator *OperatorKey
 	waiting  map[string]*App // new apps that are not served yet, since the data of a deleted app of the name is being erased
+	soon     keyring         // their keys
 }
 
 // newSnapshot indexes loaded data. Keys that existed before keep their time of last use. If serves is true, it omits apps whose name is
@@ -98,6 +99,7 @@ func newSnapshot(loaded Snapshot, before *snapshot, serves bool) *snapshot {
 	}
 	slices.SortFunc(s.list, func(a, b *liveKey) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	s.keys = newKeyring(slices.DeleteFunc(slices.Clone(s.list), func(k *liveKey) bool { return waits(k.App) }))
+	s.soon = newKeyring(slices.DeleteFunc(slices.Clone(s.list), func(k *liveKey) bool { return !waits(k.App) }))
 	return s
 }
 
@@ -188,6 +190,9 @@ func (r *Registry) Key(_ context.Context, secret string) (Principal, error) {
 	}
 	if _, ok := r.Operator(secret); ok {
 		return Principal{}, fmt.Errorf("%w: the operator key manages apps and does nothing else", ErrForbidden)
+	}
+	if k := r.snap.Load().soon.find(secret); k != nil {
+		return Principal{}, fmt.Errorf("key %s of app %s: %w", k.ID, k.App, ErrErasing)
 	}
 	return Principal{}, fmt.Errorf("%w: unknown API key", ErrUnauthenticated)
 }

@@ -152,6 +152,7 @@ var known = []struct {
 	{channel.ErrUnknown, NotFound, "this server has no channel of that name; GET /v1/channels lists them"},
 	{channel.ErrNotConfigured, ChannelUnconfigured, ""},
 	{channel.ErrDisabled, ChannelDisabled, ""},
+	{access.ErrErasing, AuthUnavailable, "the data of a deleted app of this name is still being erased; the new app is served once that is done: retry"},
 	{access.ErrUnavailable, AuthUnavailable, ""},
 	{topic.ErrUnavailable, BusUnavailable, ""},
 }

@@ -24,7 +24,7 @@ var (
 	}
 	AuthUnavailable = Type{
 		slug: "auth-unavailable", title: "Cannot check credentials", status: http.StatusServiceUnavailable, detail: "the app's token service did not answer; retry", retry: retryStore,
-		page: "The app's token service (introspection or JWKS) did not answer. Retry after the time in Retry-After.",
+		page: "The app's token service (introspection or JWKS) did not answer, or the app is new and the data of a deleted app of its name is still being erased. Retry after the time in Retry-After.",
 	}
 	BadAnswer = Type{
 		slug: "bad-answer", title: "Worker's answer is no answer of HTTP", status: http.StatusBadGateway,
