@@ -231,10 +231,11 @@ screenshots: chromium devanagari
 	@mkdir -p $(DIST)/screenshots
 	GODWIT_TEST_STRICT=1 GODWIT_SCREENSHOTS=$(DIST)/screenshots GODWIT_SCREENSHOTS_WHOLE=1 GODWIT_SCREENSHOTS_LANGUAGES=$(LANGUAGES) $(GO) test -count 1 -run TheConsoleSpeaks ./test/webpage
 else
-screenshots: $(NODE_MODULES) chromium ## make the pictures of the documentation anew, in a real browser (LANGUAGES=de,hi: all pages in these, in dist/screenshots)
+screenshots: $(NODE_MODULES) chromium ## make the pictures of the documentation anew, in a real browser, and of all pages in dist/pictures (LANGUAGES=de,hi: all in these, in dist/screenshots)
 	cd $(JS) && SCREENSHOTS=$(CURDIR)/docs/guides/images npm test --silent -- test/prompt.test.ts -t readable
-	@mkdir -p docs/images/web
-	GODWIT_TEST_STRICT=1 GODWIT_SCREENSHOTS=$(CURDIR)/docs/images/web $(GO) test -count 1 ./test/webpage
+	@mkdir -p $(DIST)/pictures
+	GODWIT_TEST_STRICT=1 GODWIT_SCREENSHOTS=$(DIST)/pictures $(GO) test -count 1 ./test/webpage
+	@for f in docs/images/web/*.png; do cp $(DIST)/pictures/$${f##*/} $$f || exit 1; done
 endif
 
 # The files that the tests of deploy read, and what packages are made with, and their digest when the tests last passed. To build Helm and
