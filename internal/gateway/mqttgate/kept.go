@@ -222,12 +222,12 @@ func (k *keptSessions) subscriptions(s *keptSession) []subscription {
 	return slices.Clone(s.subs)
 }
 
-// kept returns the session of the connection that outlasts it; nil: there is none.
+// kept returns the session of the connection that outlasts it, or has outlasted the one before; nil: there is none.
 func (c *conn) kept() *keptSession {
-	if !c.has(lasting) {
-		return nil
-	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.more == nil {
+		return nil
+	}
 	return c.more.state
 }

@@ -280,14 +280,21 @@ func (c *conn) restoreQueue(of filterdb.Device) {
 		return
 	}
 	filters := c.gate.cfg.Filters.Filters(of)
-	switch {
-	case len(filters) == 0:
-	case c.has(clean):
+	if len(filters) == 0 {
+		return
+	}
+	if c.has(clean) {
 		c.gate.cfg.Filters.Forget(of)
-	case c.has(lasting):
-		c.mu.Lock()
-		until := c.until()
-		c.mu.Unlock()
+		return
+	}
+	c.mu.Lock()
+	back := c.more != nil && c.more.state != nil // perhaps for this connection alone: what has waited comes all the same
+	var until time.Time
+	if back {
+		until = c.until()
+	}
+	c.mu.Unlock()
+	if back {
 		c.gate.cfg.Filters.Extend(of, until)
 		c.openQueue(of, filters...)
 	}

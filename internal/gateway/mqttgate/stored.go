@@ -226,6 +226,9 @@ func (c *conn) forget(filter string) bool {
 // storeSession stores the subscriptions of the connection's session. Nobody waits for it.
 func (c *conn) storeSession() {
 	s, k := c.kept(), &c.gate.kept
+	if s == nil { // the connection has ended
+		return
+	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	c.gate.cfg.Sessions.Store(s.device(), s.stored, storable(s.subs), nil)

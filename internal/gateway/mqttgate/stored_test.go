@@ -69,6 +69,61 @@ func TestStoredSessionIsWhatItWas(t *testing.T) {
 	}
 }
 
+// TestSessionThatIsBackForAMomentGetsWhatWaited: a client that asks for no session expiry has the session that it left, until it leaves again.
+func TestSessionThatIsBackForAMomentGetsWhatWaited(t *testing.T) {
+	for name, again := range map[string]bool{"subscribes no more": false, "subscribes again": true} {
+		t.Run(name, func(t *testing.T) {
+			s := keeping(t)
+			hello, props := lasting(wire.V5, "unit", "phone")
+			p := connect(t, s.Server, hello, props...)
+			p.subscribed(1, "kept/#")
+			s.leaves(t, p)
+			ben := connect(t, s.Server, hi(wire.V5, "ben", ""))
+			ben.told(1, "kept/1", "waited")
+			if p = connect(t, s.Server, hello); !p.ack.Present {
+				t.Fatal("the session is not present")
+			}
+			m := p.message("kept/1", "waited")
+			p.send(wire.AppendAck(nil, wire.V5, wire.PUBACK, m.ID, wire.Success, nil))
+			if again {
+				p.subscribed(1, "kept/#")
+			}
+			ben.told(1, "kept/2", "is here")
+			m = p.message("kept/2", "is here")
+			if again != (m.QoS == 0) {
+				t.Errorf("a message came at QoS %d", m.QoS)
+			}
+			_ = ben.nc.Close()
+			p.parts(s)
+			until(t, "nothing waits for the device", func() bool { return len(s.boxes("kept.1")) == 0 })
+			if p = connect(t, s.Server, hello); p.ack.Present {
+				t.Error("the session has outlasted a connection without an expiry")
+			}
+		})
+	}
+}
+
+// TestSubscriptionsChangedForAMomentAreThoseOfWhoTakesOver: the connection of a session without an expiry hangs, and its client comes again.
+func TestSubscriptionsChangedForAMomentAreThoseOfWhoTakesOver(t *testing.T) {
+	s := keeping(t)
+	hello, props := lasting(wire.V5, "unit", "phone")
+	p := connect(t, s.Server, hello, props...)
+	p.subscribed(0, "news/a", "news/b")
+	s.leaves(t, p)
+	p = connect(t, s.Server, hello)
+	p.send(wire.AppendUnsubscribe(nil, wire.V5, 77, "news/a"))
+	p.suback(wire.UNSUBACK)
+	p.subscribed(0, "news/c")
+	if p = connect(t, s.Server, hello, props...); !p.ack.Present {
+		t.Fatal("the session is not present")
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		s.Tell(t, "news."+name, `1`)
+	}
+	p.message("news/b", "1")
+	p.message("news/c", "1")
+}
+
 // TestExpiredSessionIsNotPresent: nor are its registrations, and what waits for it is gone.
 func TestExpiredSessionIsNotPresent(t *testing.T) {
 	for name, swept := range map[string]bool{"swept": true, "not swept": false} {
