@@ -319,7 +319,7 @@ func (a *admin) progress(v *visit, c *campaign.View) progress {
 		p.Rate = v.lang.Decimal(c.Rate)
 	}
 	if left := c.ETA.Sub(a.now()); !c.ETA.IsZero() && left > 0 {
-		p.ETA = left.Round(time.Second).String()
+		p.ETA = v.lang.Lasted(left)
 	}
 	return p
 }

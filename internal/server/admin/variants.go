@@ -175,6 +175,7 @@ type comparison struct {
 	After     string
 	DecidesAt time.Time
 	Decision  *campaign.Decision
+	Reason    string // of the decision
 	Decides   bool
 	Open      bool // somebody may decide now
 }
@@ -186,6 +187,9 @@ func compared(l *words.Language, c *campaign.View) *comparison {
 		return nil
 	}
 	r := &comparison{Counted: reactionsOf(c), Metric: s.Better(), After: duration(s.DecideAfter), DecidesAt: s.DecidesAt(), Decision: s.Decision, Decides: s.Decides() && (s.Decision != nil || !c.Ended())}
+	if r.Decision != nil {
+		r.Reason = decisionReason(l, r.Decision.Reason)
+	}
 	r.Open = r.Decides && r.Decision == nil && (c.State == campaign.Running || c.State == campaign.Paused)
 	add := func(g campaign.Group, name, title string, share int) {
 		f := &c.Groups[g]
