@@ -239,7 +239,7 @@ func (c *PublishConfig) mqttContent() content {
 	return out
 }
 
-// mqttPub publishes at QoS 1, one message at a time or a row of them.
+// mqttPub publishes at QoS 1, one message at a time or several in a row.
 type mqttPub struct {
 	client, user string
 	row          int // messages of a request

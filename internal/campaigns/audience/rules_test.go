@@ -108,7 +108,7 @@ func TestARowThatCannotBeWrittenIsNamed(t *testing.T) {
 	}
 }
 
-// Whatever a person types as a value stays a value, and rows that are read back say the same.
+// A value stays the value that a person typed, and rows that are read back say the same.
 func TestAnyValueOfARowSurvives(t *testing.T) {
 	pieces := []string{`"`, `\`, `,`, ` `, `'`, `a`, `0`, `1`, `.`, `-`, `e`, `(`, `)`, `or`, "\n", "é", `true`}
 	ops := []audience.RuleOp{audience.RuleIs, audience.RuleIsNot, audience.RuleContains, audience.RuleBegins, audience.RuleOneOf, audience.RuleNoneOf, audience.RuleMore}

@@ -206,7 +206,7 @@ func (s *Service) channels(ctx context.Context, c *Campaign) ([]push.Channel, er
 	return able, c.Spec.checkCounted(able, s.cfg.PublicURL != "")
 }
 
-// able returns the channels that a campaign names, all of which must be able to send, or all channels of the app that can send.
+// able returns the channels that a campaign names, if all can send. For a campaign that names none, it returns all channels of the app that can send.
 func (s *Service) able(ctx context.Context, c *Campaign) (able []push.Channel, err error) {
 	named := c.Spec.Audience.Channels
 	if len(named) > 0 {

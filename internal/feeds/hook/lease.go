@@ -290,7 +290,7 @@ func (s *Service) save(ctx context.Context, of ...*owned) {
 	}
 }
 
-// unsaved takes the changes to write: of which apps, and by which runners.
+// unsaved takes the changes to write, with their apps and runners.
 func (s *Service) unsaved(of []*owned) (list []Saving, from []*owned, taken []*runner) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

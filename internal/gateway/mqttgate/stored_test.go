@@ -249,7 +249,7 @@ func TestMessagesOfAQueueGoToTheOtherMembersWhenOneEnds(t *testing.T) {
 	}
 }
 
-// TestTakeoverMovesNothingToOtherMembers: the member's session goes on, with what waits for it.
+// TestTakeoverMovesNothingToOtherMembers: the member's session continues and keeps its waiting messages.
 func TestTakeoverMovesNothingToOtherMembers(t *testing.T) {
 	s := keeping(t)
 	hello, props := lasting(wire.V5, "unit", "one")

@@ -70,7 +70,7 @@ func (c *countingReader) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// rowCounter counts the rows written through it: lines, of which those of a CSV table may go on within quotes.
+// rowCounter counts the rows written through it. A row is a line; in a CSV table it may continue on the next line within quotes.
 type rowCounter struct {
 	w      io.Writer
 	seen   func(n int)

@@ -141,7 +141,7 @@ func (s *State) troubles(grave say) {
 	}
 }
 
-// say chooses the text that has room for the error and the time of the beginning, as far as they are known.
+// say chooses the text that has room for the error and the time of the beginning, if they are known.
 func (t *Trouble) say(grave say, about, hint, is, why, since, both string) {
 	name, state := t.Name, Word(t.State)
 	switch {

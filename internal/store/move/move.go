@@ -116,7 +116,7 @@ func Run(ctx context.Context, cfg Config) (counts []Count, err error) {
 	return counts, m.end(ctx)
 }
 
-// addModules adds the tables of modules to what is copied.
+// addModules adds the modules' tables to the copied ones.
 func (m *mover) addModules(ctx context.Context) error {
 	for i := range m.cfg.From.Modules {
 		var more []part

@@ -38,7 +38,7 @@ func viewSegment(s *segment.Segment) segmentJSON {
 	}
 }
 
-// segments returns the calls below /v1/segments. Those who may send to an audience may name it.
+// segments returns the calls below /v1/segments. A key that may send to an audience may name it.
 func (a *API) segments() settings[segmentJSON] {
 	return settings[segmentJSON]{
 		kind: "segment", path: "/v1/segments", name: "name", most: maxSegmentBody, write: access.Publish,
