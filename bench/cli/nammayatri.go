@@ -18,22 +18,8 @@ func (b *bench) nammayatriCommand() *cobra.Command {
 		Short: "How soon entries of Redis streams reach clients of nammayatri's notification-service, and what that costs Redis",
 		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			switch {
-			case b.url != "":
-				return command.Usagef("nammayatri starts all processes by itself, also Redis: leave out --url")
-			case s.Clients < 1 || s.Publishers < 1 || s.Size < 1 || s.For <= 0 || s.CostFor <= 0 || s.Settle <= 0:
-				return command.Usagef("--clients, --publishers, --size, --for, --cost-for and --settle must be positive")
-			case s.Shards < 1 || s.Shards&(s.Shards-1) != 0:
-				return command.Usagef("--shards must be a power of two")
-			case s.Masters != 0 && s.Masters < 3 || s.Idle < 0 || s.Pairs < 0 || s.Poison < 0:
-				return command.Usagef("--masters must be 0, or at least 3 as Redis demands; --idle, --pairs and --poison must not be negative")
-			case len(s.Rates) == 0:
-				return command.Usagef("--rates must name a rate")
-			}
-			for _, rate := range s.Rates {
-				if rate <= 0 {
-					return command.Usagef("--rates must be positive")
-				}
+			if err := b.checkNammayatri(&s); err != nil {
+				return err
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c
@@ -55,4 +41,25 @@ func (b *bench) nammayatriCommand() *cobra.Command {
 	f.Float64Var(&s.Poison, "poison", 100, "entries a second that cannot be read, beside which the others are measured; 0: that is not measured")
 	f.DurationVar(&s.Settle, "settle", 30*time.Second, "how long the server may take to give back the memory of connecting")
 	return cmd
+}
+
+func (b *bench) checkNammayatri(s *scenario.Nammayatri) error {
+	switch {
+	case b.url != "":
+		return command.Usagef("nammayatri starts all processes by itself, also Redis: leave out --url")
+	case s.Clients < 1 || s.Publishers < 1 || s.Size < 1 || s.For <= 0 || s.CostFor <= 0 || s.Settle <= 0:
+		return command.Usagef("--clients, --publishers, --size, --for, --cost-for and --settle must be positive")
+	case s.Shards < 1 || s.Shards&(s.Shards-1) != 0:
+		return command.Usagef("--shards must be a power of two")
+	case s.Masters != 0 && s.Masters < 3 || s.Idle < 0 || s.Pairs < 0 || s.Poison < 0:
+		return command.Usagef("--masters must be 0, or at least 3 as Redis demands; --idle, --pairs and --poison must not be negative")
+	case len(s.Rates) == 0:
+		return command.Usagef("--rates must name a rate")
+	}
+	for _, rate := range s.Rates {
+		if rate <= 0 {
+			return command.Usagef("--rates must be positive")
+		}
+	}
+	return nil
 }

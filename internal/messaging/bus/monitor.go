@@ -54,26 +54,9 @@ func (b *Bus) Connz(app string, q url.Values) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	o := server.ConnzOptions{Sort: server.SortOpt(q.Get("sort")), Username: true}
-	if o.Sort != "" && (!o.Sort.IsValid() || o.Sort == server.ByStop || o.Sort == server.ByReason) {
-		return nil, notification.BadField("sort", "must be what NATS sorts open connections by, like cid or msgs_to")
-	}
-	if state := q.Get("state"); state != "" && state != "open" {
-		return nil, notification.BadField("state", "must be open: connections that have ended are not listed")
-	}
-	if o.Offset, o.Limit, err = page(q); err != nil {
+	o, err := connzOptions(q)
+	if err != nil {
 		return nil, err
-	}
-	if text := q.Get("cid"); text != "" {
-		if o.CID, err = strconv.ParseUint(text, 10, 64); err != nil {
-			return nil, notification.BadField("cid", "must be the number of a connection")
-		}
-	}
-	detailed := q.Get("subs") == "detail"
-	if o.SubscriptionsDetail = detailed; !detailed {
-		if o.Subscriptions, err = flag(q, "subs"); err != nil {
-			return nil, err
-		}
 	}
 	auth, err := flag(q, "auth")
 	if err != nil {
@@ -92,6 +75,32 @@ func (b *Bus) Connz(app string, q url.Values) ([]byte, error) {
 		tidy(c, by[c.AuthorizedUser], app, auth)
 	}
 	return json.Marshal(z)
+}
+
+// connzOptions reads which connections a query asks for, and how.
+func connzOptions(q url.Values) (o server.ConnzOptions, err error) {
+	o = server.ConnzOptions{Sort: server.SortOpt(q.Get("sort")), Username: true}
+	if o.Sort != "" && (!o.Sort.IsValid() || o.Sort == server.ByStop || o.Sort == server.ByReason) {
+		return o, notification.BadField("sort", "must be what NATS sorts open connections by, like cid or msgs_to")
+	}
+	if state := q.Get("state"); state != "" && state != "open" {
+		return o, notification.BadField("state", "must be open: connections that have ended are not listed")
+	}
+	if o.Offset, o.Limit, err = page(q); err != nil {
+		return o, err
+	}
+	if text := q.Get("cid"); text != "" {
+		if o.CID, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return o, notification.BadField("cid", "must be the number of a connection")
+		}
+	}
+	detailed := q.Get("subs") == "detail"
+	if o.SubscriptionsDetail = detailed; !detailed {
+		if o.Subscriptions, err = flag(q, "subs"); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
 }
 
 // tidy writes a connection as its NATS client sees it. v is nil for this server's own.

@@ -108,14 +108,19 @@ var notPublic = map[string]bool{
 func public(host string) bool {
 	labels := strings.Split(strings.ToLower(strings.TrimSuffix(host, ".")), ".")
 	for _, l := range labels {
-		if l == "" || len(l) > 63 || l[0] == '-' || l[len(l)-1] == '-' || strings.ContainsFunc(l, func(r rune) bool {
-			return r < utf8.RuneSelf && r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z')
-		}) {
+		if !isLabel(l) {
 			return false
 		}
 	}
 	last := labels[len(labels)-1]
 	return len(labels) > 1 && len(last) > 1 && !notPublic[last] && strings.Trim(last, "0123456789") == last
+}
+
+// isLabel reports whether a text can be a label of a host's name, in lower case.
+func isLabel(l string) bool {
+	return l != "" && len(l) <= 63 && l[0] != '-' && l[len(l)-1] != '-' && !strings.ContainsFunc(l, func(r rune) bool {
+		return r < utf8.RuneSelf && r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z')
+	})
 }
 
 // Advice returns what a person should change in this sender's settings; empty: nothing.

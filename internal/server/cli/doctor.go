@@ -67,21 +67,7 @@ A certificate is a finding from 21 days before it expires.`,
 					return err
 				}
 			}
-			bad := 0
-			for _, check := range []func(context.Context) []finding{one(d.folder), one(d.space), one(d.files), one(d.clock), one(d.listeners), d.certificates, d.postgres, d.subjects, d.sources, d.compat, one(d.health)} {
-				for _, f := range check(cmd.Context()) {
-					if !f.OK {
-						bad++
-					}
-					if err := p.printFinding(f); err != nil {
-						return err
-					}
-				}
-			}
-			if bad > 0 {
-				return fmt.Errorf("%d of the checks found something", bad)
-			}
-			return nil
+			return p.diagnose(cmd.Context(), d)
 		},
 	}
 	p.settingFlags(cmd)
@@ -89,6 +75,25 @@ A certificate is a finding from 21 days before it expires.`,
 	cmd.Flags().BoolVar(&verify, "verify", false, "read everything that is stored, beside a running server if there is one, and list what is damaged")
 	cmd.Flags().BoolVar(&repair, "repair", false, "mend what is damaged while no server runs: keeps copies, saves what is whole, lists what cannot be saved")
 	return cmd
+}
+
+// diagnose makes all checks and prints what they find.
+func (p *program) diagnose(ctx context.Context, d *doctor) error {
+	bad := 0
+	for _, check := range []func(context.Context) []finding{one(d.folder), one(d.space), one(d.files), one(d.clock), one(d.listeners), d.certificates, d.postgres, d.subjects, d.sources, d.compat, one(d.health)} {
+		for _, f := range check(ctx) {
+			if !f.OK {
+				bad++
+			}
+			if err := p.printFinding(f); err != nil {
+				return err
+			}
+		}
+	}
+	if bad > 0 {
+		return fmt.Errorf("%d of the checks found something", bad)
+	}
+	return nil
 }
 
 // adoptRunning adopts the settings of the server that runs on the data folder, if one does, except those given to the command itself. It

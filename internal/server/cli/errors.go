@@ -42,19 +42,8 @@ func (p *program) hintFor(err error) string {
 	if hint := command.Hint(err); hint != "" {
 		return hint
 	}
-	var inUse *datadir.InUseError
-	if errors.As(err, &inUse) {
-		if p.local {
-			return "leave --local out, and the command goes to that server"
-		}
-		return "stop the other server, or give this one a folder of its own with --data"
-	}
-	if data := store.Damaged(err); data != "" {
-		return "godwit doctor --verify --data " + data + " lists what is damaged; godwit doctor --repair saves what can be saved, keeping copies; or restore a backup into a new folder"
-	}
-	var notEmpty *backup.NotEmptyError
-	if errors.As(err, &notEmpty) {
-		return "restore into a new folder with --data, then start the server on that"
+	if hint := p.hintForData(err); hint != "" {
+		return hint
 	}
 	var unknown *config.UnknownError
 	if errors.As(err, &unknown) {
@@ -85,6 +74,25 @@ func (p *program) hintFor(err error) string {
 		return "is the database server there? The setting postgres names it: --postgres, GODWIT_POSTGRES or a line of godwit.toml"
 	}
 	return hint
+}
+
+// hintForData returns the hint for an error about a data folder.
+func (p *program) hintForData(err error) string {
+	var inUse *datadir.InUseError
+	if errors.As(err, &inUse) {
+		if p.local {
+			return "leave --local out, and the command goes to that server"
+		}
+		return "stop the other server, or give this one a folder of its own with --data"
+	}
+	if data := store.Damaged(err); data != "" {
+		return "godwit doctor --verify --data " + data + " lists what is damaged; godwit doctor --repair saves what can be saved, keeping copies; or restore a backup into a new folder"
+	}
+	var notEmpty *backup.NotEmptyError
+	if errors.As(err, &notEmpty) {
+		return "restore into a new folder with --data, then start the server on that"
+	}
+	return ""
 }
 
 // hintForRequest returns the hint for a request that the server calls a mistake, when only its command is known.

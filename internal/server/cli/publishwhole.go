@@ -26,17 +26,8 @@ var besideWhole = map[string]bool{"file": true, "stdin": true, "wait": true, "id
 // publishWhole publishes a notification that is read as JSON. A recipient among the arguments replaces that of the file. An id is added, so
 // that a try after a failure publishes nothing twice.
 func (p *program) publishWhole(cmd *cobra.Command, f *publishFlags, args []string, wait time.Duration) error {
-	if f.file != "" && f.stdin {
-		return usagef("--file and --stdin contradict each other")
-	}
-	var extra string
-	cmd.LocalNonPersistentFlags().VisitAll(func(flag *pflag.Flag) {
-		if flag.Changed && !besideWhole[flag.Name] {
-			extra = flag.Name
-		}
-	})
-	if extra != "" || f.body == "-" {
-		return withHint(usagef("--%s does not go with a whole notification", strings.Trim(extra+" "+f.body, " -")), "write it into the JSON")
+	if err := f.checkWhole(cmd); err != nil {
+		return err
 	}
 	members, err := p.readWhole(f)
 	if err != nil {
@@ -65,6 +56,23 @@ func (p *program) publishWhole(cmd *cobra.Command, f *publishFlags, args []strin
 		return fmt.Errorf("publish: %w", err)
 	}
 	return p.printWhole(cmd, c, answer, wait)
+}
+
+// checkWhole refuses flags that do not go with a whole notification.
+func (f *publishFlags) checkWhole(cmd *cobra.Command) error {
+	if f.file != "" && f.stdin {
+		return usagef("--file and --stdin contradict each other")
+	}
+	var extra string
+	cmd.LocalNonPersistentFlags().VisitAll(func(flag *pflag.Flag) {
+		if flag.Changed && !besideWhole[flag.Name] {
+			extra = flag.Name
+		}
+	})
+	if extra != "" || f.body == "-" {
+		return withHint(usagef("--%s does not go with a whole notification", strings.Trim(extra+" "+f.body, " -")), "write it into the JSON")
+	}
+	return nil
 }
 
 // readWhole reads the members of a notification.

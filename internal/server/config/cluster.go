@@ -31,17 +31,7 @@ func (c *Config) validateCluster(bad func(key, value, format string, args ...any
 		}
 	}
 	if c.ClusterAddr == Off {
-		for _, f := range []struct{ key, value string }{
-			{"cluster_peers", c.ClusterPeers},
-			{"cluster_secret_file", c.ClusterSecretFile},
-			{"cluster_tls_cert", c.ClusterTLSCert},
-			{"cluster_tls_key", c.ClusterTLSKey},
-			{"cluster_tls_ca", c.ClusterTLSCA},
-		} {
-			if f.value != "" {
-				bad(f.key, f.value, "has no meaning without cluster_addr")
-			}
-		}
+		c.validateAlone(bad)
 		return
 	}
 	switch {
@@ -59,6 +49,21 @@ func (c *Config) validateCluster(bad func(key, value, format string, args ...any
 	for _, p := range c.Peers() {
 		if host, port, err := net.SplitHostPort(p); err != nil || host == "" || !isPort(port) || port == "0" {
 			bad("cluster_peers", p, "is not an address; write it like 10.0.0.2:6222")
+		}
+	}
+}
+
+// validateAlone refuses the settings of a cluster for a server that joins none.
+func (c *Config) validateAlone(bad func(key, value, format string, args ...any)) {
+	for _, f := range []struct{ key, value string }{
+		{"cluster_peers", c.ClusterPeers},
+		{"cluster_secret_file", c.ClusterSecretFile},
+		{"cluster_tls_cert", c.ClusterTLSCert},
+		{"cluster_tls_key", c.ClusterTLSKey},
+		{"cluster_tls_ca", c.ClusterTLSCA},
+	} {
+		if f.value != "" {
+			bad(f.key, f.value, "has no meaning without cluster_addr")
 		}
 	}
 }

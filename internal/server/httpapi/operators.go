@@ -49,15 +49,20 @@ func (a *api) authenticateOperator(c *call.Call, rt call.Route, secret string) e
 		return nil
 	}
 	app, err := a.operators.App(named)
-	if err != nil && named == "" && len(a.operators.Apps()) == 0 {
-		return notification.BadField("app", "cannot be left out: there is no app yet, make one first")
-	}
-	if err != nil && named == "" {
-		return notification.BadField("app", "must name an app, since there is not exactly one")
-	}
 	if err != nil {
-		return err
+		return a.noApp(named, err)
 	}
 	c.Key.App, c.Key.Roles = app.Name, access.Admin
 	return nil
+}
+
+// noApp explains why a call that names this app, or none, is about no app.
+func (a *api) noApp(named string, err error) error {
+	switch {
+	case named != "":
+		return err
+	case len(a.operators.Apps()) == 0:
+		return notification.BadField("app", "cannot be left out: there is no app yet, make one first")
+	}
+	return notification.BadField("app", "must name an app, since there is not exactly one")
 }

@@ -66,16 +66,9 @@ func (f *feed) copyTables(ctx context.Context, to source.Emitter, snapshot strin
 
 // copyTable copies a table by its primary key, page by page.
 func (f *feed) copyTable(ctx context.Context, to source.Emitter, c *conn, t *Table, at LSN) error {
-	keys, err := c.query(ctx, "SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey) WHERE i.indrelid = "+literal(t.qualified())+"::regclass AND i.indisprimary ORDER BY array_position(i.indkey::int2[], a.attnum)")
+	names, err := primaryKey(ctx, c, t)
 	if err != nil {
 		return err
-	}
-	if len(keys) == 0 {
-		return errors.New("it has no primary key, by which it would be read")
-	}
-	names := make([]string, len(keys))
-	for i, k := range keys {
-		names[i] = string(k[0])
 	}
 	order := quotedAll(names)
 	columns, _, err := f.columns(ctx, c, t)
@@ -126,6 +119,22 @@ func (f *feed) copyTable(ctx context.Context, to source.Emitter, c *conn, t *Tab
 			return err
 		}
 	}
+}
+
+// primaryKey returns the columns of a table's primary key, in the order of its index.
+func primaryKey(ctx context.Context, c *conn, t *Table) ([]string, error) {
+	keys, err := c.query(ctx, "SELECT a.attname FROM pg_index i JOIN pg_attribute a ON a.attrelid = i.indrelid AND a.attnum = ANY(i.indkey) WHERE i.indrelid = "+literal(t.qualified())+"::regclass AND i.indisprimary ORDER BY array_position(i.indkey::int2[], a.attnum)")
+	if err != nil {
+		return nil, err
+	}
+	if len(keys) == 0 {
+		return nil, errors.New("it has no primary key, by which it would be read")
+	}
+	names := make([]string, len(keys))
+	for i, k := range keys {
+		names[i] = string(k[0])
+	}
+	return names, nil
 }
 
 // read returns the columns and rows of a result, and with an error those before it. A result without rows has columns, too.

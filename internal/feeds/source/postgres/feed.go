@@ -74,17 +74,11 @@ func (f *feed) prepare(ctx context.Context, to source.Emitter) error {
 	if err != nil {
 		return err
 	}
-	switch {
-	case f.t.Resync || f.at == nil && !s.exists || f.at != nil && f.at.Making:
+	if f.t.Resync || f.at == nil && !s.exists || f.at != nil && f.at.Making {
 		return f.begin(ctx, to, s)
-	case f.at != nil && f.at.System != f.system.id:
-		return fmt.Errorf("this is another server than before: what the former one committed after %s may be missing; godwit source resync %s reads this one anew", f.at.LSN, f.t.Name)
-	case !s.exists:
-		return f.lost("is gone")
-	case s.lost:
-		return f.lost("is lost, since its log grew above max_slot_wal_keep_size")
-	case f.at != nil && f.at.Bound > 0 && s.confirmed > f.at.Bound:
-		return f.lost(fmt.Sprintf("is at %s, which this source has not confirmed: somebody has made it anew or moved it on", s.confirmed))
+	}
+	if err := f.checkSlot(s); err != nil {
+		return err
 	}
 	if f.at == nil { // somebody has made the slot for this source
 		f.at = &position{LSN: s.confirmed}
@@ -96,6 +90,21 @@ func (f *feed) prepare(ctx context.Context, to source.Emitter) error {
 		return err
 	}
 	return f.copyOn(ctx, to)
+}
+
+// checkSlot refuses a slot that cannot have all changes since the position of the source.
+func (f *feed) checkSlot(s slotState) error {
+	switch {
+	case f.at != nil && f.at.System != f.system.id:
+		return fmt.Errorf("this is another server than before: what the former one committed after %s may be missing; godwit source resync %s reads this one anew", f.at.LSN, f.t.Name)
+	case !s.exists:
+		return f.lost("is gone")
+	case s.lost:
+		return f.lost("is lost, since its log grew above max_slot_wal_keep_size")
+	case f.at != nil && f.at.Bound > 0 && s.confirmed > f.at.Bound:
+		return f.lost(fmt.Sprintf("is at %s, which this source has not confirmed: somebody has made it anew or moved it on", s.confirmed))
+	}
+	return nil
 }
 
 func (f *feed) lost(how string) error {

@@ -28,10 +28,16 @@ func (f *feed) publish(ctx context.Context, anew bool) error {
 	if err != nil || len(missing) == 0 || !f.own {
 		return errors.Join(err, f.unpublished(missing))
 	}
+	return f.complete(ctx)
+}
+
+// complete adds the tables that the publication lacks.
+func (f *feed) complete(ctx context.Context) error {
 	if err := f.run(ctx, f.viaRoot(), "the user must own the publication"); err != nil {
 		return err
 	}
-	if missing, err = f.missing(ctx, f.c); err != nil {
+	missing, err := f.missing(ctx, f.c)
+	if err != nil {
 		return err
 	}
 	for _, t := range missing {

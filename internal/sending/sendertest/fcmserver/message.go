@@ -90,11 +90,16 @@ func parse(body []byte) (*envelope, string) {
 		return nil, "a collapse key is too long"
 	}
 	for name := range m.Data {
-		if name == "from" || name == "message_type" || strings.HasPrefix(name, "google") || strings.HasPrefix(name, "gcm") {
+		if reserved(name) {
 			return nil, "data has the reserved name " + name
 		}
 	}
 	return &e, m.APNs.wrong()
+}
+
+// reserved reports whether FCM keeps a name of data for itself.
+func reserved(name string) bool {
+	return name == "from" || name == "message_type" || strings.HasPrefix(name, "google") || strings.HasPrefix(name, "gcm")
 }
 
 // wrong returns the fault for which Apple would refuse the message; "": none.
