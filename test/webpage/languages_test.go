@@ -170,7 +170,14 @@ func (p *person) isNotCut(s sight, on screen) {
 	const find = `[...document.querySelectorAll("main button, main a.button, main h1, main h2, main label, main legend, main summary, nav a")]
 		.filter(e => e.offsetParent && !e.closest(".unseen, .scroll") && e.scrollWidth > e.clientWidth + 1 && getComputedStyle(e).display !== "inline").map(e => e.textContent.trim().slice(0, 60))`
 	p.does("look for cut words on "+s.name, chromedp.Evaluate(find, &cut))
-	for _, text := range cut {
+	var broken []string // labels of cards, which stand before their values and would break within a word
+	const labels = `[...document.querySelectorAll("main .cards td[data-label]")].filter(td => td.offsetParent && getComputedStyle(td).display === "grid").filter(td => {
+		const pen = document.createElement("canvas").getContext("2d"), style = getComputedStyle(td, "::before");
+		pen.font = [style.fontWeight, style.fontSize, style.fontFamily].join(" ");
+		return td.dataset.label.split(/\s+/).some(word => pen.measureText(word).width > parseFloat(getComputedStyle(td).gridTemplateColumns) + 1);
+	}).map(td => td.dataset.label)`
+	p.does("look for broken labels on "+s.name, chromedp.Evaluate(labels, &broken))
+	for _, text := range append(cut, broken...) {
 		p.Errorf("%s on %s: %q is wider than its place", s.name, on.name, text)
 	}
 }
