@@ -373,6 +373,9 @@ func (c *conn) Close(g frame.Goodbye) {
 		c.mu.Unlock()
 		c.gate.overtaken(c)
 	}
+	if reason == wire.KeepAliveTimeout {
+		c.gate.lost(c)
+	}
 	switch {
 	case c.has(welcomed):
 		c.end(reason, why, user)

@@ -310,13 +310,18 @@ func keepAliveRule(t *testing.T, s *kept, v wire.Version) {
 	defer stop()
 	c := hi(v, "ben", "")
 	c.KeepAlive, c.HasWill, c.WillTopic, c.WillOf = 1, true, []byte("wills/silent"), []byte("gone")
-	p := connect(t, s.Server, c)
+	c.Clean, c.ClientID = false, []byte("silent")
+	p := connect(t, s.Server, c, wire.AppendNumber(nil, wire.SessionExpiry, 60)...)
 	if got := p.ack.Properties.Number(wire.ServerKeepAlive, 0); v == wire.V5 && got != 7 {
 		t.Errorf("the server's keep-alive is %d, want 7", got)
 	}
 	p.ended(wire.KeepAliveTimeout)
 	stop()
 	watch.message("wills/silent", "gone")
+	if n := s.metric(t, "godwit_mqtt_sessions", "connected"); n != 1 {
+		t.Error("the will came after the end of the connection, whose other side the silent client has not closed")
+	}
+	c.Clean = true
 	publishing.ping()
 	c.ClientID, c.WillTopic = []byte("polite"), []byte("wills/polite")
 	polite := connect(t, s.Server, c)

@@ -92,6 +92,23 @@ func (g *Gateway) overtaken(c *conn) {
 	g.laneOf(c.sess.App()).add(w.job)
 }
 
+// lost publishes the will of a client that was silent for too long. It may be beyond reach, and then its connection stays for some seconds more,
+// until it is clear that nobody closes the other side. A delay begins with the end of the connection.
+func (g *Gateway) lost(c *conn) {
+	c.mu.Lock()
+	m := c.more
+	if m == nil || m.will == nil || m.will.delay > 0 && m.state != nil || c.has(parted) {
+		c.mu.Unlock()
+		return
+	}
+	w, r := m.will, c.rights()
+	m.will = nil
+	c.mu.Unlock()
+	if g.stillAllowed(r, w) {
+		g.laneOf(c.sess.App()).add(w.job)
+	}
+}
+
 // stillAllowed reports whether a client that is gone may still publish its will.
 func (g *Gateway) stillAllowed(r *rights, w *willing) bool {
 	if r == nil {
