@@ -35,19 +35,21 @@ func TestAPersonImportsATableWithBadLines(t *testing.T) {
 		t.Fatal(err)
 	}
 
+	s.holdsAPhone()
 	s.opens("/ui/audience")
-	s.clicks(`a[href="/ui/audience/import"]`)
+	s.sees(`a[href="/ui/audience/import"]`)
+	s.enters(`a[href="/ui/audience/import"]`)
 	check := func() {
 		s.chooses("#channel", "telegram")
 		s.does("choose the file", chromedp.SetUploadFiles("#file", []string{file}, chromedp.ByQuery))
-		s.clicks("#import button")
+		s.enters("#import button")
 		s.reads("#result", "9,988 would be registered or renewed. 12 refused")
 	}
 	s.sees("#import")
 	check()
 	s.reads("#result", "attribute age, numbers")
 	s.reads("#first", "name = Reader 0")
-	s.clicks("#run")
+	s.enters("#run")
 	s.reads("#result", "9,988 registered or renewed, 9,988 of them new. 12 refused")
 	s.does("see the progress go", chromedp.WaitNotVisible("progress[data-sent]", chromedp.ByQuery))
 	var report string
@@ -56,7 +58,7 @@ func TestAPersonImportsATableWithBadLines(t *testing.T) {
 	if rows, err := csv.NewReader(strings.NewReader(report)).ReadAll(); err != nil || len(rows) != 1+bad || rows[1][0] != "7" || !strings.Contains(rows[1][1], "refused") {
 		t.Errorf("the report: %v\n%s", err, report)
 	}
-	s.presses("#undo button", "#undone")
+	s.enters("#undo button")
 	s.reads("#undone", "9,988 endpoints are deleted")
 	s.opens("/ui/audience")
 	s.reads(".figures", "0\nactive")

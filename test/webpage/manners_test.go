@@ -38,6 +38,7 @@ func TestSupportFindsAPersonAndWhatTheyWereToldByTheKeyboard(t *testing.T) {
 	s.call(http.MethodPut, "/v1/recipients/anna/preferences", map[string]any{"categories": map[string]any{"promo": map[string]any{"channels": []string{}}}})
 	s.signIn("dev")
 
+	s.holdsAPhone()
 	s.does("skip the header", chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Tab))
 	var within bool
 	s.does("see where the focus is", chromedp.Evaluate(`document.querySelector("main").contains(document.activeElement)`, &within))
