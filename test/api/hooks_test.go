@@ -6,32 +6,44 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/internal/sending/sendertest/hookserver"
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// TestHookSurvivesKills kills the server while it posts events. An event may be posted twice, with the same webhook-id. No event of the log
-// may be missing or be posted before an earlier one.
+// TestHookSurvivesKills kills the server while it posts the events of many recipients. An event may be posted twice, with the same webhook-id.
+// No event of the log may be missing or be posted before an earlier one of the same recipient.
 func TestHookSurvivesKills(t *testing.T) {
 	blackbox.Long(t)
-	const rounds, each = 3, 40
+	const recipients, atOnce = 200, 50 // mailboxes hold 1,000
+	kills, each := 3, 1000
+	if thorough.Run() {
+		kills, each = 10, 10_000
+	}
 	receiver := hookserver.Start("")
 	defer receiver.Close()
+	receiver.Behave(hookserver.Behaviour{Takes: 5 * time.Millisecond})
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.Args("--allow-private-urls"), blackbox.Plain())
 	api := server.API()
 
 	var hook struct{ Secret string }
 	api.Call(t, http.MethodPut, "/v1/hooks/all", map[string]any{"url": receiver.URL, "types": []string{"stored"}}, &hook)
 	receiver.Secret(hook.Secret)
-	for round := range rounds {
-		for i := range each {
-			api.Call(t, http.MethodPost, "/v1/notifications", map[string]any{"to": "ann", "id": fmt.Sprintf("n-%d-%d", round, i), "title": "Hi"}, nil)
+	everybody := make([]string, recipients)
+	for i := range everybody {
+		everybody[i] = fmt.Sprint("unit-", i)
+	}
+	for round := range kills {
+		before := len(receiver.Took())
+		for i := range each / atOnce {
+			to := everybody[i*atOnce%recipients:][:atOnce]
+			api.Call(t, http.MethodPost, "/v1/notifications", map[string]any{"to": to, "id": fmt.Sprintf("n-%d-%d", round, i), "title": "Hi"}, nil)
 		}
-		before := (round + 1) * each / 2
 		blackbox.Eventually(t, "some events have come", func() error {
-			if n := len(receiver.Took()); n < before {
-				return fmt.Errorf("%d of %d", n, before)
+			if n := len(receiver.Took()) - before; n < each/2 {
+				return fmt.Errorf("%d of %d", n, each)
 			}
 			return nil
 		})
@@ -55,6 +67,9 @@ func TestHookSurvivesKills(t *testing.T) {
 		t.Errorf("signatures were wrong: %v", refused)
 	}
 	checkHooked(t, receiver.Took(), server)
+	if n := receiver.Most(); n < 2 {
+		t.Errorf("%d requests at once", n)
+	}
 }
 
 // checkHooked compares the received events with those of the log.
@@ -77,17 +92,17 @@ func checkHooked(t *testing.T, took []hookserver.Message, server *blackbox.Serve
 		}
 		bodies[m.ID] = m.Body
 	}
-	last, n := -1, 0
+	last, n := map[string]int{}, 0 // by recipient
 	err := server.API().Events(t.Context(), "stored", func(e blackbox.Event) bool {
 		n++
 		place, came := first[strings.Trim(string(e.EventID), `"`)]
 		switch {
 		case !came:
 			t.Errorf("event %s never came", e.EventID)
-		case place < last:
-			t.Errorf("event %s came before an earlier one", e.EventID)
+		case place < last[e.To]:
+			t.Errorf("event %s came before an earlier one of %s", e.EventID, e.To)
 		}
-		last = max(last, place)
+		last[e.To] = max(last[e.To], place)
 		return n < len(first)
 	})
 	if err != nil {

@@ -188,7 +188,7 @@ func TestACampaignFromSignInToRecall(t *testing.T) {
 	p.clicks("#start")
 	p.reads("#question", "Send it to 30 addresses over Telegram, about 1 s?")
 	p.reads("#ends", "about")
-	p.clicks("#go")
+	p.presses("#go", "[data-state]")
 
 	p.sees(`[data-state="completed"]`)
 	p.reads(`[data-outcome="accepted"]`, "30")

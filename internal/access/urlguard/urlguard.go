@@ -98,7 +98,7 @@ type Options struct {
 const Unbounded = -1
 
 // idlePerHost is the number of idle connections kept to a host if ConnsPerHost is Unbounded.
-const idlePerHost = 16
+const idlePerHost = 32
 
 // Client returns an HTTP client that dials only these targets, follows no redirects (it returns the 3xx answer), uses no proxy, and
 // reuses connections. It honours SSL_CERT_FILE, as every Go program does.

@@ -1,5 +1,5 @@
 // Package hook posts an app's events to the app's own programs: each hook follows the event log from its cursor, posts
-// one event a request, in order, and keeps trying for days.
+// one event a request, in order for each recipient, and keeps trying for days.
 package hook
 
 import (
@@ -59,7 +59,8 @@ func (h *Hook) same(o *Hook) bool {
 type Progress struct {
 	App           string    `json:"-"`
 	Name          string    `json:"-"`
-	Cursor        uint64    `json:"cursor"`                  // newest event that the hook has finished with
+	Cursor        uint64    `json:"cursor"`                  // newest event such that the hook has finished with it and all before it
+	Posted        []uint64  `json:"posted,omitempty"`        // events after the cursor that are delivered, in no order
 	Delivered     uint64    `json:"delivered"`               // number of events delivered since the hook was made
 	LastDelivered time.Time `json:"last_delivered,omitzero"` // when the receiver last accepted an event
 	Failing       time.Time `json:"failing,omitzero"`        // when the next event began to fail; zero: it does not fail
@@ -89,7 +90,7 @@ func (p *Progress) heed(h *Hook, last uint64) Progress {
 	if !p.Took.IsZero() && asked.After(p.Took) {
 		now.resume()
 		if h.FromAt.After(p.Took) {
-			now.Cursor = h.From
+			now.Cursor, now.Posted = h.From, nil
 		}
 	}
 	now.Made, now.Took = h.CreatedAt, asked
@@ -98,7 +99,13 @@ func (p *Progress) heed(h *Hook, last uint64) Progress {
 
 // resume forgets failures.
 func (p *Progress) resume() {
-	p.Paused, p.PausedAt, p.Failing, p.NextAt, p.Attempts, p.LastError = "", time.Time{}, time.Time{}, time.Time{}, 0, ""
+	p.Paused, p.PausedAt = "", time.Time{}
+	p.succeed()
+}
+
+// succeed notes that the event that failed does so no more.
+func (p *Progress) succeed() {
+	p.Failing, p.NextAt, p.Attempts, p.LastError = time.Time{}, time.Time{}, 0, ""
 }
 
 // State is a hook's condition in one word.

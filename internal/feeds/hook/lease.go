@@ -179,7 +179,7 @@ func (w *owned) adjust() {
 	w.s.mu.Lock()
 	defer w.s.mu.Unlock()
 	for name, r := range old {
-		w.left[name] = r.progress(nil)
+		w.left[name] = r.whole()
 		delete(w.runners, name)
 		if _, ok := hooks[name]; !ok {
 			delete(w.left, name)
@@ -203,7 +203,7 @@ func (w *owned) adjust() {
 
 // start makes a runner for the hook, and runs it unless the hook is disabled or paused.
 func (w *owned) start(h *Hook, p Progress) *runner {
-	r := &runner{s: w.s, held: w.held, hook: *h, p: p, dirty: true}
+	r := &runner{s: w.s, held: w.held, hook: *h, p: p, win: newWindow(&p), dirty: true}
 	w.s.touch()
 	if h.Enabled && p.Paused == "" {
 		ctx, cancel := context.WithCancel(w.ctx)
@@ -252,7 +252,7 @@ func (s *Service) known(app string, to map[string]Progress) bool {
 	}
 	maps.Copy(to, o.now.left)
 	for name, r := range o.now.runners {
-		to[name] = r.progress(nil)
+		to[name] = r.whole()
 	}
 	return true
 }

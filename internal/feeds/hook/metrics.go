@@ -32,7 +32,7 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 			p := r.progress(nil)
 			st := state(&r.hook, &p)
 			states[st]++
-			if at := r.posting(); !at.IsZero() && (st == Active || st == Failing) {
+			if at := r.oldest(); !at.IsZero() && (st == Active || st == Failing) {
 				lag = max(lag, now.Sub(at))
 			}
 		}

@@ -178,7 +178,13 @@ func (t *tape) posted() (ids []string) {
 // run starts hooks on a tape; stop stops them.
 func (t *tape) run(tt *testing.T) (s *hook.Service, stop func()) {
 	tt.Helper()
-	s, err := hook.New(tt.Context(), hook.Config{Store: t, Progress: t, Events: t, Poster: t, Log: slog.New(slog.DiscardHandler)})
+	return t.runTo(tt, t)
+}
+
+// runTo is run with another poster.
+func (t *tape) runTo(tt *testing.T, to hook.Poster) (s *hook.Service, stop func()) {
+	tt.Helper()
+	s, err := hook.New(tt.Context(), hook.Config{Store: t, Progress: t, Events: t, Poster: to, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		tt.Fatal(err)
 	}

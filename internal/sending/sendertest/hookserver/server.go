@@ -29,7 +29,8 @@ type Behaviour struct {
 	RetryAfter time.Duration
 	Hang       bool
 	Break      bool
-	Times      int // number of messages that this behaviour applies to; later ones are accepted; 0: all
+	Takes      time.Duration // from a message to its answer
+	Times      int           // number of messages that this behaviour applies to; later ones are accepted; 0: all
 }
 
 // Server is a running receiver.
@@ -46,6 +47,8 @@ type Server struct {
 	took      []Message
 	refused   []error
 	requests  int
+	underway  int
+	most      int // of underway
 	news      chan struct{}
 }
 
@@ -91,6 +94,13 @@ func (s *Server) Requests() int {
 	return s.requests
 }
 
+// Most is how many requests were under way at once.
+func (s *Server) Most() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.most
+}
+
 // Refused lists the reasons why messages were not accepted.
 func (s *Server) Refused() []error {
 	s.mu.Lock()
@@ -111,6 +121,13 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	b := s.receive(r, body)
+	defer s.answered()
+	if b.Takes > 0 {
+		select {
+		case <-time.After(b.Takes):
+		case <-s.closed:
+		}
+	}
 	switch {
 	case b.Hang:
 		select {
@@ -135,11 +152,20 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
+// answered notes that a request has ended.
+func (s *Server) answered() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.underway--
+}
+
 // receive records a request and decides how to answer it.
 func (s *Server) receive(r *http.Request, body []byte) Behaviour {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.requests++
+	s.underway++
+	s.most = max(s.most, s.underway)
 	defer func() { close(s.news); s.news = make(chan struct{}) }()
 	b := s.behaviour
 	if b.Times > 0 {

@@ -47,7 +47,7 @@ func Reconcile(ctx context.Context, g *ground.Ground, box *mailbox.Mailbox) erro
 
 // Hooks starts the service that posts events to apps.
 func Hooks(ctx context.Context, g *ground.Ground) (*hook.Service, error) {
-	client := provider.Unbounded(g.Settings.Targets()) // each hook has only one request under way
+	client := provider.Unbounded(g.Settings.Targets()) // each hook limits its requests itself
 	g.Steps.AddClose("hook connections", time.Second, func() error { client.CloseIdleConnections(); return nil })
 	cfg := hook.Config{
 		Store: g.Stores.Hooks, Progress: g.Stores.Progress, Events: g.Stores.Events, Own: g.Own("hooks"), Now: g.Stores.Clock, Log: g.Log,
