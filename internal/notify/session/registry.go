@@ -4,6 +4,8 @@ import (
 	"context"
 	"hash/maphash"
 	"sync"
+
+	"godwit.dev/godwit/internal/engine/shrink"
 )
 
 // address identifies the recipient of sessions.
@@ -22,14 +24,11 @@ type registry struct {
 
 type shard struct {
 	mu sync.RWMutex
-	m  map[uint64]*Session // by the address's hash, which takes half the memory of a map by address
+	m  shrink.Map[uint64, *Session] // by the address's hash, which takes half the memory of a map by address
 }
 
 func (r *registry) init() {
 	r.seed = maphash.MakeSeed()
-	for i := range r.shards {
-		r.shards[i].m = make(map[uint64]*Session)
-	}
 }
 
 func (r *registry) shard(a address) (*shard, uint64) {
@@ -47,7 +46,7 @@ func (r *registry) add(a address, s *Session) (replaced *Session, first, ok bool
 	sh.mu.Lock()
 	n := 0
 	first = !s.peek
-	for o := sh.m[h]; o != nil; o = o.next {
+	for o := sh.m.Get(h); o != nil; o = o.next {
 		if !o.at(a) {
 			continue
 		}
@@ -60,7 +59,8 @@ func (r *registry) add(a address, s *Session) (replaced *Session, first, ok bool
 		sh.mu.Unlock()
 		return nil, false, false
 	}
-	s.next, sh.m[h] = sh.m[h], s
+	s.next = sh.m.Get(h)
+	sh.m.Set(h, s)
 	sh.mu.Unlock()
 	r.count(1)
 	return replaced, first, true
@@ -71,7 +71,7 @@ func (r *registry) remove(a address, s *Session) (last bool) {
 	sh, h := r.shard(a)
 	sh.mu.Lock()
 	found, others := false, false
-	list := sh.m[h]
+	list := sh.m.Get(h)
 	for at := &list; *at != nil; {
 		switch o := *at; {
 		case o == s:
@@ -83,9 +83,9 @@ func (r *registry) remove(a address, s *Session) (last bool) {
 		at = &(*at).next
 	}
 	if list == nil {
-		delete(sh.m, h)
+		sh.m.Delete(h)
 	} else {
-		sh.m[h] = list
+		sh.m.Set(h, list)
 	}
 	sh.mu.Unlock()
 	if found {
@@ -98,7 +98,7 @@ func (r *registry) remove(a address, s *Session) (last bool) {
 func (r *registry) find(a address, dst []*Session) []*Session {
 	sh, h := r.shard(a)
 	sh.mu.RLock()
-	for s := sh.m[h]; s != nil; s = s.next {
+	for s := sh.m.Get(h); s != nil; s = s.next {
 		if s.at(a) {
 			dst = append(dst, s)
 		}
@@ -132,7 +132,7 @@ func (r *registry) all() []*Session {
 func (sh *shard) sessions(dst []*Session) []*Session {
 	sh.mu.RLock()
 	defer sh.mu.RUnlock()
-	for _, s := range sh.m {
+	for _, s := range sh.m.All() {
 		for ; s != nil; s = s.next {
 			dst = append(dst, s)
 		}

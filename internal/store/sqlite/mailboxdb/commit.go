@@ -165,7 +165,7 @@ func (s *Store) rollBack() {
 	}
 	for _, r := range t.newOnes {
 		r.gone = true
-		delete(r.app.recipients, r.name)
+		r.app.drop(r)
 	}
 	for _, a := range t.newApps {
 		delete(s.apps, a.name)

@@ -55,8 +55,8 @@ func (s *Store) afterCommit() {
 	if s.db.Uncopied() > max(s.cfg.Ballast/4, minCopyAfter/2) && s.space.Scarce() {
 		s.db.CopyLog()
 	}
-	if len(c.idlers) > s.cfg.MaxIdle {
-		s.forget(len(c.idlers) - s.cfg.MaxIdle)
+	if over := len(c.idlers) - s.cfg.MaxIdle; over > s.cfg.MaxIdle/64 { // many at once: each time moves the queue
+		s.forget(over)
 	}
 	if !c.flushing && (s.pos-c.from >= flushRows || len(c.dirty) > s.cfg.MaxIdle/2) {
 		s.startFlush()
@@ -77,7 +77,7 @@ func (s *Store) forget(n int) {
 		default:
 			r.idling, r.gone = false, true
 			s.expiries.remove(r)
-			delete(r.app.recipients, r.name)
+			r.app.drop(r)
 		}
 	}
 	c.idlers = slices.Delete(c.idlers, 0, n)

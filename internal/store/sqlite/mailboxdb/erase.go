@@ -72,11 +72,11 @@ func (op *eraseOp) Apply(c *sqlite.Conn) error {
 		e.set(flagLeaving)
 	}
 	r.gone = true
-	delete(r.app.recipients, r.name)
+	r.app.drop(r)
 	s.mu.Unlock()
 	s.tx.undo = append(s.tx.undo, func() {
 		r.gone = false
-		r.app.recipients[r.name] = r
+		r.app.add(r)
 	})
 	return s.saveMeta("last_pos", s.pos)
 }

@@ -45,7 +45,9 @@ func (s *Store) Known() (n int, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.apps {
-		n += len(a.recipients)
+		for i := range a.members {
+			n += a.members[i].Len()
+		}
 	}
 	return n, nil
 }

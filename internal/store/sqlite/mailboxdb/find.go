@@ -13,7 +13,7 @@ func (s *Store) known(appName, name string) (*recipient, error) {
 	if a == nil {
 		return nil, nil
 	}
-	if r := a.recipients[name]; r != nil {
+	if r := a.recipient(name); r != nil {
 		return r, nil
 	}
 	st := s.stmts.readRecipient
@@ -29,7 +29,7 @@ func (s *Store) known(appName, name string) (*recipient, error) {
 	}
 	if r != nil {
 		s.mu.Lock()
-		a.recipients[name] = r
+		a.add(r)
 		s.mu.Unlock()
 		s.counters.idle(r)
 		s.tx.newOnes = append(s.tx.newOnes, r) // a sighting in the open transaction may have created its row
@@ -60,7 +60,7 @@ func (s *Store) intern(appName, name string) (*recipient, error) {
 	}
 	r = &recipient{app: a, name: name, key: uint32(s.stmts.conn.LastInsertRowID()), slot: -1}
 	s.mu.Lock()
-	a.recipients[name] = r
+	a.add(r)
 	s.mu.Unlock()
 	s.tx.newOnes = append(s.tx.newOnes, r)
 	s.touch(r)
@@ -76,7 +76,7 @@ func (s *Store) internApp(name string) (*app, error) {
 	if err := exec(s.stmts.insertApp); err != nil {
 		return nil, fmt.Errorf("store app %s: %w", name, err)
 	}
-	a := &app{key: s.stmts.conn.LastInsertRowID(), name: name, recipients: make(map[string]*recipient)}
+	a := &app{key: s.stmts.conn.LastInsertRowID(), name: name}
 	s.mu.Lock()
 	s.apps[name] = a
 	s.mu.Unlock()

@@ -75,7 +75,7 @@ func (l *loader) loadMeta(ctx context.Context) error {
 
 func (l *loader) loadApps(ctx context.Context) error {
 	return l.query(ctx, "SELECT key, name FROM app", nil, func(st *sqlite.Stmt) error {
-		a := &app{key: st.ColumnInt64(0), name: st.ColumnText(1), recipients: make(map[string]*recipient)}
+		a := &app{key: st.ColumnInt64(0), name: st.ColumnText(1)}
 		l.apps[a.key], l.s.apps[a.name] = a, a
 		return nil
 	})
@@ -234,7 +234,8 @@ func (l *loader) loadRecipients(ctx context.Context) error {
 	}
 	for _, r := range found {
 		if r != nil {
-			l.byKey[r.key], r.app.recipients[r.name] = r, r
+			l.byKey[r.key] = r
+			r.app.add(r)
 		}
 	}
 	return nil

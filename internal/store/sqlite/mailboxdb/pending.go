@@ -75,7 +75,7 @@ func (s *Store) pendingChunk(ctx context.Context, qs []mailbox.PendingQuery, res
 
 func (s *Store) inMemory(appName, name string) *recipient {
 	if a := s.apps[appName]; a != nil {
-		return a.recipients[name]
+		return a.recipient(name)
 	}
 	return nil
 }

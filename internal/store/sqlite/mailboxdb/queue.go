@@ -26,6 +26,9 @@ func (q *expiryQueue) Pop() any {
 	r := (*q)[last]
 	(*q)[last] = nil
 	*q = (*q)[:last]
+	if c := cap(*q); c > 1<<16 && last < c/4 { // gives the space back after a large backlog
+		*q = append(make(expiryQueue, 0, c/2), *q...)
+	}
 	r.slot = -1
 	return r
 }

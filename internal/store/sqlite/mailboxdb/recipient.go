@@ -1,6 +1,9 @@
 package mailboxdb
 
 import (
+	"hash/maphash"
+
+	"godwit.dev/godwit/internal/engine/shrink"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/store/millis"
 )
@@ -105,10 +108,28 @@ func (e *entry) contentPos() int64 {
 
 // app is the namespace of recipients.
 type app struct {
-	key        int64
-	name       string
-	recipients map[string]*recipient
+	key     int64
+	name    string
+	members [memberParts]shrink.Map[string, *recipient] // by the hash of the name; parts, since each copies itself at once
 }
+
+// memberParts is a power of two.
+const memberParts = 64
+
+var memberSeed = maphash.MakeSeed()
+
+func (a *app) part(name string) *shrink.Map[string, *recipient] {
+	return &a.members[maphash.String(memberSeed, name)%memberParts]
+}
+
+// recipient returns a recipient that is in memory, or nil.
+func (a *app) recipient(name string) *recipient { return a.part(name).Get(name) }
+
+// add puts a recipient in memory.
+func (a *app) add(r *recipient) { a.part(r.name).Set(r.name, r) }
+
+// drop removes a recipient from memory.
+func (a *app) drop(r *recipient) { a.part(r.name).Delete(r.name) }
 
 // recipient is a mailbox in memory: it stays there while copies are pending, and for a while after.
 type recipient struct {
