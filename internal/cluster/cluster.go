@@ -95,7 +95,6 @@ type Cluster struct {
 func New(cfg Config) (*Cluster, error) {
 	c := &Cluster{cfg: cfg, log: cfg.Log, started: time.Now(), reread: make(chan struct{}, 1)}
 	c.ctx, c.stop = context.WithCancel(context.Background())
-	c.wants.init()
 	c.mine.init()
 	c.nodes.init()
 	c.presence.init()

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"sync"
 
+	"godwit.dev/godwit/internal/engine/shrink"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/session"
 )
@@ -91,34 +92,27 @@ const interestShards = 64
 type interests struct {
 	shards [interestShards]struct {
 		mu sync.Mutex
-		m  map[uint64]interest
+		m  shrink.Map[uint64, interest]
 	}
 }
 
 type interest struct {
-	n       int32 // who want it
+	n       int32 // who want it, at least 1
 	present int32 // more than 0: the recipient is connected here, not just observed
-}
-
-func (w *interests) init() {
-	for i := range w.shards {
-		w.shards[i].m = make(map[uint64]interest)
-	}
 }
 
 func (w *interests) has(h uint64) bool {
 	sh := &w.shards[h%interestShards]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	_, ok := sh.m[h]
-	return ok
+	return sh.m.Get(h).n > 0
 }
 
 func (w *interests) all() (list []uint64) {
 	for i := range w.shards {
 		sh := &w.shards[i]
 		sh.mu.Lock()
-		for h := range sh.m {
+		for h := range sh.m.All() {
 			list = append(list, h)
 		}
 		sh.mu.Unlock()
@@ -147,11 +141,11 @@ func (w *interests) add(h uint64, d int32) int32 {
 	sh := &w.shards[h%interestShards]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	in := sh.m[h]
+	in := sh.m.Get(h)
 	if in.n += d; in.n > 0 {
-		sh.m[h] = in
+		sh.m.Set(h, in)
 	} else {
-		delete(sh.m, h)
+		sh.m.Delete(h)
 	}
 	return in.n
 }
@@ -163,10 +157,10 @@ func (c *Cluster) present(at mailbox.Address, d int32) int32 {
 	sh := &c.wants.shards[h%interestShards]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	in, ok := sh.m[h]
-	if d != 0 && ok {
+	in := sh.m.Get(h)
+	if d != 0 && in.n > 0 {
 		in.present += d
-		sh.m[h] = in
+		sh.m.Set(h, in)
 	}
 	return in.present
 }

@@ -95,7 +95,6 @@ func (w *wire) take() (sent []message) {
 func lone() (*Cluster, *wire) {
 	w := &wire{}
 	c := &Cluster{line: w, cfg: Config{Boot: "one"}, log: slog.New(slog.DiscardHandler), reread: make(chan struct{}, 1)}
-	c.wants.init()
 	c.mine.init()
 	c.nodes.init()
 	return c, w
