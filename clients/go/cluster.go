@@ -12,6 +12,14 @@ type Cluster struct {
 	Nodes  []Node  `json:"nodes"` // the one that answers first
 	Routes []Route `json:"routes,omitempty"`
 	Leases []Lease `json:"leases,omitempty"`
+	// Database is what all nodes share; nil: it is not PostgreSQL, or does not answer.
+	Database *Database `json:"database,omitempty"`
+}
+
+// Database is the PostgreSQL database that the nodes share.
+type Database struct {
+	OldestSnapshotS float64 `json:"oldest_snapshot_s"` // for how long somebody has kept it from removing dead rows; 0: nobody does
+	HeldBy          string  `json:"held_by,omitempty"`
 }
 
 // Node is one process of a server.
@@ -25,6 +33,12 @@ type Node struct {
 	ClockOffsetMS int64   `json:"clock_offset_ms"` // its clock minus the answering node's, including the transit time of a message
 	HeardAgoMS    int64   `json:"heard_ago_ms"`    // 0: never, or itself
 	Why           string  `json:"why,omitempty"`   // the known reason for a missing node
+
+	// Work with the shared store in the last ten seconds; nil: not known.
+	CommitsPerS     *float64 `json:"commits_per_s,omitempty"`
+	CopiesPerCommit *float64 `json:"copies_per_commit,omitempty"`
+	StoreQueue      *int     `json:"store_queue,omitempty"`           // operations that wait for a commit
+	StoreAnsweredMS *int64   `json:"store_answered_ago_ms,omitempty"` // time since the database last answered the node
 }
 
 // Route is a connection between the answering node and another.

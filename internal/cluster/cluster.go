@@ -59,6 +59,7 @@ type Config struct {
 	Now     func() time.Time     // the store's clock
 	Heard   func() time.Duration // returns the time since the store last answered this node; nil: not monitored
 	Steady  func() time.Duration // returns for how long the store has answered this node without interruption, 0: it does not answer; nil: not monitored
+	Work    func() Work          // this node's; nil: not known
 	// Taken is called once if another node of the same name is alive and started before this one: this node must then stop.
 	Taken func(error)
 	Log   *slog.Logger

@@ -41,6 +41,7 @@ type beat struct {
 	Table    uint64 `json:"table,omitempty"`  // number of its table's last change; 0 from nodes of earlier releases, which have no table
 	// StoreMS is the time since the shared store last answered the sender, in milliseconds; nil: unknown.
 	StoreMS *int64 `json:"store_ms,omitempty"`
+	Work
 }
 
 // node is another node.
@@ -49,6 +50,7 @@ type node struct {
 	boot   string
 	heard  time.Time
 	offset time.Duration // its clock minus this node's, including the transit time of a message
+	did    readings
 }
 
 // nodes holds the other nodes that are or may be alive.
@@ -57,6 +59,7 @@ type nodes struct {
 	by     map[string]*node // by boot
 	others atomic.Int32     // len(by), to be read without a lock on each publish
 	n      uint64           // our beats
+	own    readings
 	drains bool
 	lives  map[string]bool // boots of nodes that were alive at the last reading of the store; nil: not read yet
 	dead   []Member        // nodes that were lost at that reading
@@ -94,10 +97,16 @@ func (c *Cluster) beat() {
 
 func (c *Cluster) say() {
 	backup, sent := c.presence.backup()
+	var work Work
+	if c.cfg.Work != nil {
+		work = c.cfg.Work()
+	}
 	ns := &c.nodes
 	ns.mu.Lock()
 	ns.n++
+	ns.own.add(time.Now(), work)
 	b := beat{
+		Work:   work,
 		Claims: true, Backup: backup, Roster: sent, Table: c.mine.number.Load(),
 		Node: c.cfg.Node, Version: c.cfg.Version, UpMS: time.Since(c.started).Milliseconds(), N: ns.n, Dropped: c.line.Dropped(),
 		Sessions: c.hub.Load().Live(), NowMS: c.cfg.Now().UnixMilli(), Drains: ns.drains,
@@ -242,6 +251,7 @@ func (c *Cluster) gotBeat(m *message) {
 		ns.others.Store(int32(len(ns.by)))
 	}
 	n.beat, n.heard, n.offset = b, time.Now(), time.UnixMilli(b.NowMS).Sub(c.cfg.Now())
+	n.did.add(n.heard, b.Work)
 	var former []*node // boots of the same name
 	for boot, o := range ns.by {
 		if first && o.Node == b.Node && o != n {

@@ -31,6 +31,7 @@ type Node struct {
 	Heard               time.Duration // ago; 0 with Missing: never
 	Missing, Drains     bool
 	Why                 Why // of one that is missing
+	Pace                Pace
 }
 
 // Why is the reason why a node is missing.
@@ -74,7 +75,7 @@ func (c *Cluster) Nodes() []Node {
 	for _, n := range ns.by {
 		v := Node{
 			Name: n.Node, Boot: n.boot, Version: n.Version, Up: time.Duration(n.UpMS) * time.Millisecond, Sessions: n.Sessions, Offset: n.offset,
-			Missing: now.Sub(n.heard) > silentAfter, Drains: n.Drains,
+			Missing: now.Sub(n.heard) > silentAfter, Drains: n.Drains, Pace: n.did.pace(n.StoreMS),
 		}
 		if !n.heard.IsZero() {
 			v.Heard = now.Sub(n.heard)

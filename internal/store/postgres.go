@@ -49,6 +49,10 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 		return err
 	}
 	s.scrub = health.Scrub
+	s.Horizon = func(ctx context.Context) (Horizon, error) {
+		oldest, err := health.Oldest(ctx)
+		return Horizon(oldest), err
+	}
 	s.parts = append(s.parts, Part{Name: "database figures", Close: health.Close, metrics: health})
 
 	events, err := eventdb.Open(ctx, eventdb.Config{URL: cfg.Postgres, Reach: reach, Boot: cfg.Boot, MaxAge: cfg.Events, Now: s.Clock, Log: cfg.Log})
@@ -70,7 +74,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s.Mailbox, s.Changes, s.Steps = mailboxes, mailboxes, mailboxes
+	s.Mailbox, s.Changes, s.Steps, s.Work = mailboxes, mailboxes, mailboxes, mailboxes.Work
 	s.parts = append(s.parts, Part{Name: "mailbox store", Close: mailboxes.Close})
 
 	campaigns, err := campaigndb.Open(ctx, campaigndb.Config{URL: cfg.Postgres, Reach: reach, Now: s.Clock, Log: cfg.Log})

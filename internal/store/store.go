@@ -96,6 +96,10 @@ type Stores struct {
 	// it fails with mailbox.ErrNotFound for an unknown name, and with ErrLives for a live server. Both are nil if Own is.
 	Members func(ctx context.Context) ([]Member, error)
 	Forget  func(ctx context.Context, node string) error
+	// Work returns how many commits this server has made since its start, how many copies they stored, and how many operations wait for one;
+	// Horizon returns what keeps the shared database from removing dead rows. Both are nil if Own is.
+	Work    func() (commits, copies uint64, queued int)
+	Horizon func(ctx context.Context) (Horizon, error)
 	// GiveUp releases this server's leases, and Owned lists all leases and their holders. Both are nil if Own is.
 	GiveUp func(ctx context.Context)
 	Owned  func(ctx context.Context) ([]Owned, error)
@@ -150,6 +154,12 @@ type Apps struct {
 
 func appsOf(s *appsql.Store) Apps {
 	return Apps{Access: s, Hooks: &s.Hooks, Sources: &s.Sources, Sinks: &s.Sinks, Channels: &s.Channels, Segments: &s.Segments, Templates: s, People: s, Audit: s}
+}
+
+// Horizon is the oldest transaction for which the database keeps dead rows, and who holds it.
+type Horizon struct {
+	Since  time.Duration // 0: nobody does, or it is not known for how long
+	Holder string        // in words for people
 }
 
 // Owned is a name of Stores.Own, with the node that holds its lease and the end of the lease unless the node renews it.

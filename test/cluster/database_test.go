@@ -115,6 +115,14 @@ func TestATransactionThatStaysOpenHoldsUpNobody(t *testing.T) {
 		}
 		next(t, link, id)
 	}
+	blackbox.Eventually(t, "each node shows the transaction, and what both commit", func() error {
+		for _, api := range apis {
+			if err := showsStore(t, api); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 	do(t, db, "COMMIT")
 	t.Logf("%d were published, came and were acknowledged while a transaction stayed open for %s", n, time.Since(begun).Round(time.Second))
 	blackbox.Eventually(t, "all is acknowledged", func() error {
@@ -174,4 +182,31 @@ func TestADatabaseWhoseDiskIsFullRefusesPublishesAndHeals(t *testing.T) {
 	link := dial(t, c.Nodes[1], "ws", "ann")
 	next(t, link, "before")
 	next(t, link, "after")
+}
+
+// showsStore fails unless a node shows who keeps dead rows in the database, and the commits of both nodes.
+func showsStore(t *testing.T, api *blackbox.API) error {
+	t.Helper()
+	var v struct {
+		Nodes []struct {
+			Commits  *float64 `json:"commits_per_s"`
+			Copies   *float64 `json:"copies_per_commit"`
+			Queue    *int     `json:"store_queue"`
+			Answered *int64   `json:"store_answered_ago_ms"`
+		}
+		Database struct {
+			Seconds float64 `json:"oldest_snapshot_s"`
+			Holder  string  `json:"held_by"`
+		}
+	}
+	api.Call(t, http.MethodGet, "/v1/cluster", nil, &v)
+	if len(v.Nodes) != 2 || v.Database.Seconds < 1 || !strings.HasPrefix(v.Database.Holder, "process ") {
+		return fmt.Errorf("%+v", v)
+	}
+	for _, n := range v.Nodes {
+		if n.Commits == nil || *n.Commits <= 0 || n.Copies == nil || n.Queue == nil || n.Answered == nil {
+			return fmt.Errorf("%+v", v)
+		}
+	}
+	return nil
 }

@@ -85,6 +85,9 @@ func (p *program) showCluster(v *godwit.Cluster) error {
 			return err
 		}
 	}
+	if err := p.showStore(v); err != nil {
+		return err
+	}
 	if len(v.Leases) == 0 {
 		return nil
 	}
@@ -96,6 +99,39 @@ func (p *program) showCluster(v *godwit.Cluster) error {
 		return err
 	}
 	return p.table([]string{"LEASE", "HOLDER", "UNTIL"}, rows)
+}
+
+// showStore shows what each node does with the shared database, if that is known, and what keeps the database from removing dead rows.
+func (p *program) showStore(v *godwit.Cluster) error {
+	rows := [][]string{}
+	for _, n := range v.Nodes {
+		if n.CommitsPerS != nil || n.StoreAnsweredMS != nil {
+			rows = append(rows, []string{
+				n.Name, figure(n.CommitsPerS, "%.1f"), figure(n.CopiesPerCommit, "%.1f"), figure(n.StoreQueue, "%d"), figure(n.StoreAnsweredMS, "%d ms ago"),
+			})
+		}
+	}
+	if len(rows) > 0 {
+		if _, err := fmt.Fprintln(p.stdout); err != nil {
+			return err
+		}
+		if err := p.table([]string{"NODE", "COMMITS/S", "COPIES EACH", "QUEUE", "DATABASE ANSWERED"}, rows); err != nil {
+			return err
+		}
+	}
+	if d := v.Database; d != nil && d.HeldBy != "" {
+		_, err := fmt.Fprintf(p.stdout, "\nThe oldest snapshot: %s.\n", d.HeldBy)
+		return err
+	}
+	return nil
+}
+
+// figure formats a number that may not be known.
+func figure[N int | int64 | float64](n *N, format string) string {
+	if n == nil {
+		return "-"
+	}
+	return fmt.Sprintf(format, *n)
 }
 
 func heard(agoMS int64) string {

@@ -21,18 +21,31 @@ func TestTheClusterIsShownWithItsRoutesAndLeases(t *testing.T) {
 n1    self   1.0      7         1m1s  0ms    -          
 n2    alive  1.0      0         5s    -2ms   300ms ago  10.0.0.2:7000, 12 bytes wait
 `
+	commits, copies, queue, answered := 41.25, 3.0, 2, int64(120)
 	for _, c := range []struct {
-		leases []godwit.Lease
-		want   string
+		leases   []godwit.Lease
+		database *godwit.Database
+		commits  *float64
+		want     string
 	}{
-		{nil, nodes},
-		{[]godwit.Lease{{Name: "upkeep", Holder: "n2/b2", Until: until}}, nodes + `
+		{nil, nil, nil, nodes},
+		{[]godwit.Lease{{Name: "upkeep", Holder: "n2/b2", Until: until}}, nil, nil, nodes + `
 LEASE   HOLDER  UNTIL
 upkeep  n2/b2   12:00:05
 `},
+		{nil, &godwit.Database{OldestSnapshotS: 71, HeldBy: "process 12 keeps dead rows from being removed since 1m11s, 9 transactions back"}, &commits, nodes + `
+NODE  COMMITS/S  COPIES EACH  QUEUE  DATABASE ANSWERED
+n2    41.2       3.0          2      120 ms ago
+
+The oldest snapshot: process 12 keeps dead rows from being removed since 1m11s, 9 transactions back.
+`},
 	} {
 		var out bytes.Buffer
-		v.Leases = c.leases
+		v.Leases, v.Database = c.leases, c.database
+		if c.commits != nil {
+			n := &v.Nodes[1]
+			n.CommitsPerS, n.CopiesPerCommit, n.StoreQueue, n.StoreAnsweredMS = c.commits, &copies, &queue, &answered
+		}
 		if err := (&program{stdout: &out}).showCluster(&v); err != nil || out.String() != c.want {
 			t.Errorf("shown %v:\n%s\nwant:\n%s", err, out.String(), c.want)
 		}

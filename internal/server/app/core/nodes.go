@@ -100,6 +100,12 @@ func startCluster(g *ground.Ground, carrier *bus.Bus) (*cluster.Cluster, error) 
 	if g.Stores.Reach != nil {
 		cfg.Heard, cfg.Steady = g.Stores.Reach.Heard, g.Stores.Reach.Steady
 	}
+	if g.Stores.Work != nil {
+		cfg.Work = func() (w cluster.Work) {
+			w.Commits, w.Copies, w.Queue = g.Stores.Work()
+			return w
+		}
+	}
 	joined, err := cluster.New(cfg)
 	if err == nil {
 		g.Registry.MustRegister(joined)

@@ -51,7 +51,15 @@ func (s *Server) Cluster(ctx context.Context) (v operator.ClusterView, err error
 	if s.Core.Cluster == nil {
 		return v, nil
 	}
-	v.Nodes = append(v.Nodes, operator.NodeView{State: "self", Boot: s.Boot})
+	if s.Stores.Horizon != nil {
+		oldest, err := s.Stores.Horizon(ctx)
+		if err != nil {
+			s.Log.Warn("who keeps dead rows in the database cannot be read", "error", err) // the nodes are shown anyway
+		} else {
+			v.Database = &operator.DatabaseView{OldestSnapshotS: oldest.Since.Seconds(), HeldBy: oldest.Holder}
+		}
+	}
+	v.Nodes = append(v.Nodes, operator.NodeView{State: "self", Boot: s.Boot, StoreView: storeView(s.Core.Cluster.Pace())})
 	for _, n := range s.Core.Cluster.Nodes() {
 		state, why := "alive", ""
 		switch {
@@ -62,7 +70,7 @@ func (s *Server) Cluster(ctx context.Context) (v operator.ClusterView, err error
 		}
 		v.Nodes = append(v.Nodes, operator.NodeView{
 			Name: n.Name, Boot: n.Boot, Version: n.Version, State: state, Sessions: n.Sessions, UptimeS: n.Up.Seconds(),
-			ClockOffsetMS: n.Offset.Milliseconds(), HeardAgoMS: n.Heard.Milliseconds(), Why: why,
+			ClockOffsetMS: n.Offset.Milliseconds(), HeardAgoMS: n.Heard.Milliseconds(), Why: why, StoreView: storeView(n.Pace),
 		})
 	}
 	routes, _ := s.Core.Bus.Routes()
@@ -73,4 +81,15 @@ func (s *Server) Cluster(ctx context.Context) (v operator.ClusterView, err error
 		})
 	}
 	return v, nil
+}
+
+// storeView shows a node's work with the store.
+func storeView(p cluster.Pace) (v operator.StoreView) {
+	if p.Known {
+		v.CommitsPerS, v.CopiesPerCommit, v.StoreQueue = &p.Commits, &p.PerCommit, &p.Queue
+	}
+	if ms := p.Answered.Milliseconds(); p.Answered >= 0 {
+		v.StoreAnsweredMS = &ms
+	}
+	return v
 }

@@ -14,6 +14,22 @@ type ClusterView struct {
 	Nodes  []NodeView  `json:"nodes"` // this one first
 	Routes []RouteView `json:"routes,omitempty"`
 	Leases []LeaseView `json:"leases,omitempty"`
+	// Database is what all nodes share; nil: it is not PostgreSQL, or does not answer.
+	Database *DatabaseView `json:"database,omitempty"`
+}
+
+// DatabaseView is the shared database.
+type DatabaseView struct {
+	OldestSnapshotS float64 `json:"oldest_snapshot_s"` // 0: nobody keeps dead rows
+	HeldBy          string  `json:"held_by,omitempty"`
+}
+
+// StoreView is a node's work with the shared store in the last ten seconds. Fields are absent if they are not known.
+type StoreView struct {
+	CommitsPerS     *float64 `json:"commits_per_s,omitempty"`
+	CopiesPerCommit *float64 `json:"copies_per_commit,omitempty"`
+	StoreQueue      *int     `json:"store_queue,omitempty"`
+	StoreAnsweredMS *int64   `json:"store_answered_ago_ms,omitempty"`
 }
 
 // NodeView is one node.
@@ -27,6 +43,7 @@ type NodeView struct {
 	ClockOffsetMS int64   `json:"clock_offset_ms"`
 	HeardAgoMS    int64   `json:"heard_ago_ms"`
 	Why           string  `json:"why,omitempty"` // it is missing
+	StoreView
 }
 
 // RouteView is a connection with another node.
@@ -59,7 +76,7 @@ func (a *API) Cluster(c *call.Call) error {
 	}
 	self := NodeView{Name: a.Node, Version: a.Version, State: "self", Sessions: a.Presence.Live(), UptimeS: time.Since(a.started).Seconds()}
 	if len(v.Nodes) > 0 && v.Nodes[0].State == self.State {
-		self.Boot = v.Nodes[0].Boot
+		self.Boot, self.StoreView = v.Nodes[0].Boot, v.Nodes[0].StoreView
 		v.Nodes = v.Nodes[1:]
 	}
 	v.Nodes = append([]NodeView{self}, v.Nodes...)

@@ -32,12 +32,21 @@ func (c *counts) changed(did *outcome) {
 
 // Stats implements mailbox.Store.
 func (s *Store) Stats() mailbox.Stats {
-	st := mailbox.Stats{Commits: s.commits.Load(), Appends: s.appends.Load(), Full: s.full.Load()}
-	for _, l := range s.lanes {
-		st.Queued += l.queued()
-	}
+	st := mailbox.Stats{Commits: s.commits.Load(), Appends: s.appends.Load(), Full: s.full.Load(), Queued: s.queued()}
 	st.Pending, st.Scheduled = s.countWaiting()
 	return st
+}
+
+// Work returns how many commits this node has made since its start, how many copies they stored, and how many operations wait for one.
+func (s *Store) Work() (commits, copies uint64, queued int) {
+	return s.commits.Load(), s.appends.Load(), s.queued()
+}
+
+func (s *Store) queued() (n int) {
+	for _, l := range s.lanes {
+		n += l.queued()
+	}
+	return n
 }
 
 // countWaiting counts pending and scheduled copies again if the time share for counting allows it. Otherwise it returns the last counts.

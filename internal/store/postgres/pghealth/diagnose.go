@@ -81,6 +81,28 @@ func (f *Figures) judgeHorizon() (list []Finding) {
 	return list
 }
 
+// Oldest is what keeps dead rows from being removed.
+type Oldest struct {
+	Since  time.Duration // 0: nobody does, or it is not known for how long
+	Holder string        // in words for people
+}
+
+// Oldest finds who has kept dead rows for longest, and at least for a second.
+func (h *Health) Oldest(ctx context.Context) (oldest Oldest, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, lookWithin, fmt.Errorf("PostgreSQL did not answer within %s", lookWithin))
+	defer cancel()
+	var f Figures
+	if err := h.holders(ctx, &f); err != nil {
+		return oldest, fmt.Errorf("look who keeps dead rows: %w", errors.Join(err, context.Cause(ctx)))
+	}
+	for i := range f.Holders {
+		if o := &f.Holders[i]; o.Since > max(oldest.Since, time.Second) {
+			oldest = Oldest{o.Since, o.String()}
+		}
+	}
+	return oldest, nil
+}
+
 // String describes the holder and what it does.
 func (o *Holder) String() string {
 	who := map[string]string{

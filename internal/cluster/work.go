@@ -1,0 +1,74 @@
+package cluster
+
+import "time"
+
+// Work is what a node has done with the shared store since its start.
+type Work struct {
+	Commits uint64 `json:"commits,omitempty"`
+	Copies  uint64 `json:"copies,omitempty"` // stored by these commits
+	Queue   int    `json:"queue,omitempty"`  // operations that wait for a commit
+}
+
+// Pace is a node's work of the last seconds.
+type Pace struct {
+	Known     bool
+	Commits   float64 // a second
+	PerCommit float64 // copies stored by a commit; 0: there was no commit
+	Queue     int
+	Answered  time.Duration // time since the store last answered the node; negative: not known
+}
+
+// paceOver is how many heartbeats a pace covers.
+const paceOver = 10
+
+// reading is a node's work at one moment.
+type reading struct {
+	at time.Time
+	Work
+}
+
+// readings are those of the last heartbeats, the oldest first.
+type readings []reading
+
+func (rs *readings) add(at time.Time, w Work) {
+	*rs = append(*rs, reading{at, w})
+	if n := len(*rs); n > paceOver+1 {
+		*rs = append((*rs)[:0], (*rs)[n-paceOver-1:]...)
+	}
+}
+
+// pace returns the work between the first and the last reading.
+func (rs readings) pace(storeMS *int64) Pace {
+	p := Pace{Answered: -1}
+	if storeMS != nil {
+		p.Answered = time.Duration(*storeMS) * time.Millisecond
+	}
+	if len(rs) < 2 {
+		return p
+	}
+	first, last := rs[0], rs[len(rs)-1]
+	p.Queue = last.Queue
+	took := last.at.Sub(first.at).Seconds()
+	if took <= 0 || last.Commits < first.Commits || last.Copies < first.Copies {
+		return p
+	}
+	p.Known = true
+	commits := float64(last.Commits - first.Commits)
+	p.Commits = commits / took
+	if commits > 0 {
+		p.PerCommit = float64(last.Copies-first.Copies) / commits
+	}
+	return p
+}
+
+// Pace returns this node's own.
+func (c *Cluster) Pace() Pace {
+	var ms *int64
+	if c.cfg.Heard != nil {
+		heard := c.cfg.Heard().Milliseconds()
+		ms = &heard
+	}
+	c.nodes.mu.Lock()
+	defer c.nodes.mu.Unlock()
+	return c.nodes.own.pace(ms)
+}
