@@ -62,6 +62,7 @@ const (
 	watchful                      // its credential allows the figures of the app
 	aliased                       // it takes topic aliases
 	noLocal                       // its own messages do not come back to it
+	sure                          // extra has filters of topics at QoS 1 or 2 that are in memory alone
 )
 
 func (c *conn) has(flag uint32) bool { return c.is.Load()&flag != 0 }
@@ -175,6 +176,10 @@ func (c *conn) packet(p wire.Packet) error {
 		return c.acked(p, in)
 	case wire.PUBLISH:
 		return c.published(p, in)
+	case wire.PUBREC:
+		return c.recorded(p, in)
+	case wire.PUBCOMP:
+		return c.completed(p, in)
 	case wire.PUBREL:
 		return c.released(p, in)
 	case wire.SUBSCRIBE:
@@ -231,10 +236,14 @@ func (c *conn) hangUp(why error) {
 func (c *conn) Drained() {
 	c.sess.Drained()
 	c.drainedQueue()
+	c.drainedTopics()
 }
 
-// Tick implements reactor.Handler: notifications that are too large for the client are given back.
-func (c *conn) Tick(time.Time) { c.giveBack() }
+// Tick implements reactor.Handler: notifications that are too large for the client are given back, and places that the mailbox has left are filled.
+func (c *conn) Tick(time.Time) {
+	c.giveBack()
+	c.waitedEnough()
+}
 
 // Closed implements reactor.Handler.
 func (c *conn) Closed(error) {

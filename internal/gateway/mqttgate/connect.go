@@ -240,6 +240,7 @@ func (c *conn) restore() {
 		in.frame = frame.Client{Kind: frame.KindRegister, Reset: true}
 		c.sess.Frame(&in.frame)
 	}
+	c.releaseOverdue()
 	c.restoreQueue(of)
 	for _, sub := range c.gate.kept.subscriptions(s) {
 		c.grant(&sub, in)

@@ -2,6 +2,7 @@ package mqttgate
 
 import (
 	"slices"
+	"strconv"
 	"sync"
 
 	"godwit.dev/godwit/internal/gateway/mqttgate/filterdb"
@@ -11,7 +12,7 @@ import (
 
 // extra holds what most idle connections do not need. conn.mu guards it.
 type extra struct {
-	flight []flying // QoS 1 packets that the client has not acknowledged
+	flight []flying // packets of QoS 1 and 2 that the client has not acknowledged
 	later  []flying // what Tick passes to the session
 	full   bool     // a packet was refused for want of room
 
@@ -33,7 +34,9 @@ type extra struct {
 
 	will  *willing
 	queue *queue
+	sure  *sureTopics  // filters of topics at QoS 1 and 2 that are in memory alone
 	state *keptSession // of a session that outlasts its connection
+	sent  *sentTwo     // of state
 
 	expiry   uint32 // for how many seconds its session outlasts the connection
 	replaced bool   // another connection of its device, perhaps on another node, has taken over
@@ -47,11 +50,14 @@ type extra struct {
 	keepAlive                      uint16
 }
 
-// flying is a packet of QoS 1 on its way: a notification, or a version of an object.
+// flying is a packet of QoS 1 or 2 on its way: a notification, a message of a topic, or a version of an object.
 type flying struct {
 	packet        uint16
-	settled       bool   // a notification that needs no acknowledgement
+	settled       bool   // nobody waits for the acknowledgement
+	two           bool   // of QoS 2
+	released      bool   // its PUBREC has come
 	kept          bool   // a message of the queue
+	topic         bool   // a message of a topic that is in memory alone
 	nack          bool   // a notification that is given back
 	unknown       bool   // an object whose state is unknown
 	id            string // of a notification
@@ -87,7 +93,7 @@ func (c *conn) tidy() {
 
 func (m *extra) idle() bool {
 	return len(m.flight) == 0 && len(m.later) == 0 && m.receive == 0 && len(m.low) == 0 && len(m.asks) == 0 && m.errors == nil &&
-		m.long == nil && len(m.own) == 0 && len(m.aliases) == 0 && m.received == nil && m.waiting.count == 0 && m.will == nil && m.state == nil && !m.opening
+		m.long == nil && len(m.own) == 0 && len(m.aliases) == 0 && m.received == nil && m.sure == nil && m.waiting.count == 0 && m.will == nil && m.state == nil && !m.opening
 }
 
 // flights is how many packets are in flight. m may be nil.
@@ -103,21 +109,25 @@ func (m *extra) lowQoS(name string) bool { return m != nil && slices.Contains(m.
 
 // room reports whether one more packet may be in flight. If not, the session is told when there is room. c.mu is held.
 func (c *conn) room() bool {
-	most := maxInFlight
-	if c.more != nil && c.more.receive > 0 {
-		most = min(most, int(c.more.receive))
-	}
-	if c.more.flights() < most {
+	if c.more.flights() < c.more.window() {
 		return true
 	}
 	c.more.full = true
 	return false
 }
 
+// window is how many packets may be in flight. m may be nil.
+func (m *extra) window() int {
+	if m != nil && m.receive > 0 {
+		return min(maxInFlight, int(m.receive))
+	}
+	return maxInFlight
+}
+
 // nextID returns a packet id that is not in flight. c.mu is held.
 func (c *conn) nextID() uint16 {
 	for {
-		if c.last++; c.last != 0 && c.flown(c.last) < 0 {
+		if c.last++; c.last != 0 && c.flown(c.last) < 0 && (c.more == nil || !c.more.sent.holds(c.last)) {
 			return c.last
 		}
 	}
@@ -135,22 +145,34 @@ func (c *conn) flown(packet uint16) int {
 func (c *conn) fly(f flying) {
 	m := c.busy()
 	m.flight = append(m.flight, f)
+	if m.sure != nil && !f.topic {
+		m.sure.leaves = false
+	}
 }
 
-// land takes a packet out of flight that the client has acknowledged.
-func (c *conn) land(packet uint16) (f flying, was, full bool) {
+// land takes a packet out of flight that the client has acknowledged with a packet of this type.
+func (c *conn) land(packet uint16, by wire.Type) (f flying, was, full bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := c.flown(packet)
 	if i < 0 {
-		return f, false, false
+		return f, false, false, nil
 	}
 	m := c.more
-	f, full = m.flight[i], m.full
+	if f = m.flight[i]; f.two != (by != wire.PUBACK) || by == wire.PUBCOMP && !f.released {
+		return f, true, false, broken(wire.ProtocolError, by.String()+" does not follow what packet "+strconv.Itoa(int(packet))+" has had")
+	}
+	full = m.full
 	m.flight = slices.Delete(m.flight, i, i+1)
 	m.full = false
+	if f.two {
+		m.sent.release(packet, true)
+	}
+	if m.sure != nil && len(m.sure.late) > 0 {
+		c.takeTurn(full)
+	}
 	c.tidy()
-	return f, true, full
+	return f, true, full, nil
 }
 
 // acked handles a PUBACK packet.
@@ -159,8 +181,10 @@ func (c *conn) acked(p wire.Packet, in *input) error {
 	if err := a.Decode(c.version(), p); err != nil {
 		return err //nolint:wrapcheck // a *wire.Error
 	}
-	f, was, full := c.land(a.ID)
+	f, was, full, err := c.land(a.ID, wire.PUBACK)
 	switch {
+	case err != nil:
+		return err
 	case !was:
 		c.sess.Alive() // of an earlier connection, say
 		return nil
@@ -178,11 +202,17 @@ func (c *conn) acked(p wire.Packet, in *input) error {
 		in.frame = frame.Client{Kind: frame.KindAck, IDs: in.one[:]}
 		c.sess.Frame(&in.frame)
 	}
-	if full {
-		c.sess.Drained()
-		c.drainedQueue()
-	}
+	c.refill(full)
 	return nil
+}
+
+// refill has more packets sent after one was acknowledged. full: one had to wait.
+func (c *conn) refill(full bool) {
+	if !full {
+		return
+	}
+	c.sess.Drained()
+	c.drainedQueue()
 }
 
 // nack gives a notification back, with the reason string and a user property "after" if the client sends them.

@@ -79,11 +79,13 @@ func (p *parts) texts() []string {
 	return list
 }
 
-func (p *parts) bool() bool {
-	is := p.b[0] == 1
+func (p *parts) byte() byte {
+	v := p.b[0]
 	p.b = p.b[1:]
-	return is
+	return v
 }
+
+func (p *parts) bool() bool { return p.byte() == 1 }
 
 // unpack returns the fields of a frame: those of one delivery, and those that all receivers share.
 func unpack(head, tail []byte) (one, all parts) { return parts{head}, parts{tail} }
@@ -106,6 +108,7 @@ type note struct {
 	id      []byte
 	// Of a message of a topic:
 	topic, contentType string
+	qos                byte     // of its publisher
 	matched            int64    // the revision of the filters that it matched; 0: unknown
 	shares             []string // the shared filters by which this client was chosen
 	properties         []byte   // that travel with it, encoded
@@ -135,14 +138,31 @@ func keptTail(n *notification.Notification) []byte {
 	dst = appendBool(appendBool(dst, false), false)
 	dst = binary.AppendUvarint(dst, uint64(n.ExpiresAt.UnixMilli())) //nolint:gosec // after 1970
 	dst = appendString(appendString(appendString(dst, n.ID), c.Title), contentType)
-	dst = binary.AppendUvarint(dst, uint64(matchedOf(c.ContentType))) //nolint:gosec // not negative
+	dst = binary.AppendUvarint(append(dst, qosOf(c.ContentType)), uint64(matchedOf(c.ContentType))) //nolint:gosec // not negative
 	return append(appendString(appendStrings(dst, shares), properties), c.Data...)
 }
 
-// matched is the parameter of a content type that says at which revision of the filters a message was matched.
-const matched = "; matched="
+// Parameters of a content type: a message was published at QoS 2, and at which revision of the filters it was matched.
+const (
+	atTwo   = "; qos=2"
+	matched = "; matched="
+)
 
-func matchedAt(rev int64) string { return anyBytes + matched + strconv.FormatInt(rev, 10) }
+func matchedAt(rev int64, qos byte) string {
+	two := ""
+	if qos == 2 {
+		two = atTwo
+	}
+	return anyBytes + two + matched + strconv.FormatInt(rev, 10)
+}
+
+// qosOf returns the QoS at which a message that waits was published.
+func qosOf(contentType string) byte {
+	if strings.Contains(contentType, atTwo) {
+		return 2
+	}
+	return 1
+}
 
 // matchedOf returns that revision; 0: the content type does not say it.
 func matchedOf(contentType string) int64 {
@@ -192,6 +212,7 @@ func readNote(one, all parts) (n note) {
 		return n
 	}
 	n.contentType = all.text()
+	n.qos = all.byte()
 	n.matched = int64(all.number()) //nolint:gosec // was written from one
 	n.shares = all.texts()
 	n.properties, n.payload = all.bytes(), all.b
@@ -202,6 +223,7 @@ func readNote(one, all parts) (n note) {
 type message struct {
 	gap         uint64
 	kept        bool   // it waits in mailboxes too
+	qos         byte   // of its publisher
 	topic       string // empty: no MQTT client can have it
 	contentType string
 	properties  []byte // that travel with it, encoded
@@ -224,7 +246,11 @@ func (packing) Message(m *frame.Message) []byte {
 		contentType = "" // which means the same
 	}
 	dst := make([]byte, 0, len(name)+len(contentType)+len(m.MQTT)+len(m.Data)+12)
-	dst = appendString(appendString(appendBool(binary.AppendUvarint(dst, 0), m.Kept), name), contentType)
+	how := m.QoS << 1
+	if m.Kept {
+		how |= 1
+	}
+	dst = appendString(appendString(append(binary.AppendUvarint(dst, 0), how), name), contentType)
 	return append(appendString(dst, forwardable(m.MQTT)), m.Data...)
 }
 
@@ -235,7 +261,9 @@ func (packing) Gap(dst []byte, n uint32) []byte { return binary.AppendUvarint(ds
 
 func readMessage(p parts) (m message) {
 	if m.gap = p.number(); m.gap == 0 {
-		m.kept, m.topic, m.contentType, m.properties, m.payload = p.bool(), p.text(), p.text(), p.bytes(), p.b
+		how := p.byte()
+		m.kept, m.qos = how&1 != 0, how>>1
+		m.topic, m.contentType, m.properties, m.payload = p.text(), p.text(), p.bytes(), p.b
 	}
 	return m
 }

@@ -16,7 +16,8 @@ type keptSession struct {
 	stored    int64 // names the connection in the store; 0: the session is in memory alone
 	present   bool  // it was there when the client came
 	subs      []subscription
-	received  *packetIDs    // QoS 2 packets that were published and not released
+	received  *packetIDs // QoS 2 packets that were published and not released
+	sent      *sentTwo
 	lasts     time.Duration // beyond its connection
 	owner     *conn         // nil: the client is away
 	discarded bool          // a clean start has ended it while its connection was open, or it goes on elsewhere
@@ -67,7 +68,7 @@ func (k *keptSessions) take(c *conn, who access.Client, found *filterdb.Found) {
 	case !c.has(lasting) && s == nil && !back:
 		return
 	case s == nil:
-		s = &keptSession{of: name, received: &packetIDs{}, present: back}
+		s = &keptSession{of: name, received: &packetIDs{}, sent: &sentTwo{}, present: back}
 		if back {
 			s.subs = subscriptionsOf(found.Subscriptions)
 		}
@@ -76,7 +77,7 @@ func (k *keptSessions) take(c *conn, who access.Client, found *filterdb.Found) {
 		s.present = true
 	}
 	s.owner, s.lasts = c, time.Duration(c.more.expiry)*time.Second
-	c.more.state, c.more.received = s, s.received
+	c.more.state, c.more.received, c.more.sent = s, s.received, s.sent
 	k.own(s, found)
 }
 

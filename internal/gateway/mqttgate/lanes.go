@@ -230,8 +230,10 @@ func (j *job) answer() {
 			c.end(j.reason, j.why, nil)
 		}
 	case j.qos > 0:
-		c.gate.counts.answered.Add(1)
-		c.reply(j, wire.Success, "")
+		if j.reason == wire.Success {
+			c.gate.counts.answered.Add(1)
+		}
+		c.reply(j, j.reason, "")
 	}
 	c.settled(j)
 }

@@ -12,7 +12,7 @@ import (
 // counts are plain atomics, read when metrics are scraped.
 type counts struct {
 	in       [16]atomic.Uint64 // packets by type
-	sent     [2]atomic.Uint64  // PUBLISH packets by QoS
+	sent     [3]atomic.Uint64  // PUBLISH packets by QoS
 	connects atomic.Uint64
 	refused  atomic.Uint64
 	broken   atomic.Uint64

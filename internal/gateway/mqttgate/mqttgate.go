@@ -48,6 +48,7 @@ const (
 	maxExpirySeconds = 30 * 24 * 3600   // session expiry
 	maxSilence       = 24 * time.Hour   // heartbeat of clients without a keep-alive
 	soon             = time.Millisecond // until Tick, which then runs on the connection's loop
+	fairly           = 10 * soon        // for how long a place in the window is left to the mailbox
 	sweepEvery       = 10 * time.Second // how often sessions whose time is over are dropped
 	keptHead         = 4 << 10          // most bytes of a buffer that is reused
 	keptJobs         = 4 << 10          // most jobs for which a lane keeps memory

@@ -26,8 +26,9 @@ func startWith(t *testing.T, set func(*mqttgate.Config)) *gatetest.Server {
 // peer is a client whose test sees packets.
 type peer struct {
 	*raw
-	t   *testing.T
-	ack wire.Connack
+	t     *testing.T
+	ack   wire.Connack
+	early []*wire.Publish // messages that heard has read beyond what it was asked for
 }
 
 // hi is a CONNECT packet of a client of the app.

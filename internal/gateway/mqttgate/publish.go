@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"strconv"
+	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/gateway/mqttgate/wire"
@@ -42,6 +43,11 @@ func (c *conn) published(p wire.Packet, in *input) error {
 		} else if known {
 			return c.submit(j, 0) // was published; the answer waits until it is
 		}
+	}
+	if strings.HasPrefix(name, "$") { // nobody can subscribe to it
+		c.gate.counts.denied.Add(1)
+		j.reason = wire.NoSubscribers
+		return c.submit(j, 0)
 	}
 	if reason, why := c.mayPublish(t, rest); reason != wire.Success {
 		return c.deny(&j, reason, why)
@@ -110,7 +116,7 @@ func (g *Gateway) work(j *job, t target, rest string, m *wire.Publish) (wire.Rea
 		if err := msg.Check(); err != nil {
 			return reasonOfError(err)
 		}
-		msg.Data = bytes.Clone(m.Payload)
+		msg.Data, msg.QoS = bytes.Clone(m.Payload), j.qos
 		j.message = msg
 		j.expiry = m.Properties.Number(wire.MessageExpiry, 0)
 		if j.forward = m.Properties.AppendForwarded(nil); len(j.forward) > maxForwarded {

@@ -31,6 +31,7 @@ type queue struct {
 	of      filterdb.Device
 	ended   int64 // revision with which the device's former session ended
 	filters []string
+	two     map[string][]string // patterns of the filters at QoS 2
 }
 
 var (
@@ -118,6 +119,16 @@ func (c *conn) deliverKept(n *note) bool {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	before, again := c.more.sentBefore(n)
+	switch {
+	case before.over: // the acknowledgement was not stored yet, or is lost
+		c.settleLater(flying{id: string(n.id), kept: true})
+		return true
+	case again && before.released: // the client has it
+		return c.room() && c.sendRelease(flying{packet: before.packet, id: string(n.id), kept: true})
+	case again || n.qos == 2 && c.more.wantsTwo(n.topic):
+		h.QoS = 2
+	}
 	if n.topic == "" || c.has(limited) && uint64(h.Size(c.version(), len(n.payload))) > uint64(c.more.packet) {
 		c.gate.counts.large.Add(1)
 		c.settleLater(flying{id: string(n.id), kept: true}) // it counts as delivered (section 3.1.2.11.4)
@@ -126,12 +137,54 @@ func (c *conn) deliverKept(n *note) bool {
 	if !c.room() {
 		return false
 	}
-	h.ID = c.nextID()
+	if h.ID, h.Dup = before.packet, h.Dup || again; !again {
+		h.ID = c.nextID()
+	}
 	if !c.publishTwo(&h, nil, n.payload) {
 		return false
 	}
-	c.fly(flying{packet: h.ID, id: string(n.id), kept: true})
+	if h.QoS == 2 && !again && c.more.sent != nil {
+		c.more.sent.add(sentPacket{packet: h.ID, id: string(n.id), expires: n.expires})
+	}
+	c.fly(flying{packet: h.ID, id: string(n.id), kept: true, two: h.QoS == 2})
 	return true
+}
+
+// sentBefore returns the packet at QoS 2 in which a message was sent before. m may be nil.
+func (m *extra) sentBefore(n *note) (p sentPacket, was bool) {
+	if m == nil {
+		return p, false
+	}
+	return m.sent.find(n.id)
+}
+
+// wantsTwo reports whether the client follows a topic that waits at QoS 2. m may be nil.
+func (m *extra) wantsTwo(name string) bool {
+	if m == nil || m.queue == nil || len(m.queue.two) == 0 {
+		return false
+	}
+	name = toTopic(name)
+	for _, patterns := range m.queue.two {
+		if slices.ContainsFunc(patterns, func(p string) bool { return topic.Match(p, name) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// follow notes a filter, and its QoS. The connection's lock is held.
+func (q *queue) follow(s subscription) {
+	if !slices.Contains(q.filters, s.filter) {
+		q.filters = append(q.filters, s.filter)
+	}
+	delete(q.two, s.filter)
+	if s.qos < 2 {
+		return
+	}
+	if q.two == nil {
+		q.two = make(map[string][]string)
+	}
+	_, q.two[s.filter] = parseFilter(s.filter)
 }
 
 // landed acknowledges a message of the queue.
@@ -191,20 +244,24 @@ func (c *conn) mayKeep(inner string) bool {
 }
 
 // keep stores filters of the connection's session, then calls done. The connection's queue begins with the first one.
-func (c *conn) keep(filters []string, done func(error)) {
+func (c *conn) keep(subs []subscription, done func(error)) {
+	filters := make([]string, len(subs))
+	for i := range subs {
+		filters[i] = subs[i].filter
+	}
 	c.mu.Lock()
 	of, until := c.device(), c.until()
 	c.mu.Unlock()
 	c.gate.cfg.Filters.Keep(of, filters, until, func(err error) {
 		if err == nil {
-			c.openQueue(of, filters...)
+			c.openQueue(of, subs...)
 		}
 		done(err)
 	})
 }
 
 // keepThen stores filters of a SUBSCRIBE packet, whose answer waits for that.
-func (c *conn) keepThen(a *ask, keep []string) {
+func (c *conn) keepThen(a *ask, keep []subscription) {
 	if len(keep) == 0 {
 		return
 	}
@@ -230,7 +287,7 @@ func (c *conn) until() time.Time {
 }
 
 // openQueue begins the connection's queue, or adds filters to it.
-func (c *conn) openQueue(of filterdb.Device, filters ...string) {
+func (c *conn) openQueue(of filterdb.Device, subs ...subscription) {
 	c.mu.Lock()
 	if c.more == nil || c.more.state == nil || c.has(ended) {
 		c.mu.Unlock()
@@ -244,10 +301,8 @@ func (c *conn) openQueue(of filterdb.Device, filters ...string) {
 		c.more.queue = q
 		c.set(queued)
 	}
-	for _, f := range filters {
-		if !slices.Contains(q.filters, f) {
-			q.filters = append(q.filters, f)
-		}
+	for _, s := range subs {
+		q.follow(s)
 	}
 	window := int(min(c.more.receive, frame.MaxWindow))
 	c.mu.Unlock()
@@ -296,8 +351,21 @@ func (c *conn) restoreQueue(of filterdb.Device) {
 	c.mu.Unlock()
 	if back {
 		c.gate.cfg.Filters.Extend(of, until)
-		c.openQueue(of, filters...)
+		c.openQueue(of, c.wished(filters)...)
 	}
+}
+
+// wished returns the subscriptions of the connection's session to some filters, each at the QoS that it has.
+func (c *conn) wished(filters []string) (list []subscription) {
+	subs := c.gate.kept.subscriptions(c.kept())
+	for _, f := range filters {
+		sub := subscription{filter: f, qos: 1}
+		if i := slices.IndexFunc(subs, func(s subscription) bool { return s.filter == f }); i >= 0 {
+			sub.qos = c.gate.highest(subs[i].qos)
+		}
+		list = append(list, sub)
+	}
+	return list
 }
 
 // dropKept ends a filter.
@@ -310,6 +378,7 @@ func (c *conn) dropKept(filter string) {
 	i := slices.Index(q.filters, filter)
 	if i >= 0 {
 		q.filters = slices.Delete(q.filters, i, i+1)
+		delete(q.two, filter)
 	}
 	c.mu.Unlock()
 	if i >= 0 {
@@ -371,7 +440,7 @@ func (g *Gateway) keptFor(app string, j *job) (drafts []*notification.Draft) {
 	add := func(to []string, shares []string) {
 		drafts = append(drafts, &notification.Draft{
 			To: to, TTL: ttl,
-			Content: notification.Content{Category: keptCategory, Title: fromTopic(m.Topic), Body: keptBody(m.ContentType, j.forward, shares), Data: m.Data, ContentType: matchedAt(rev)},
+			Content: notification.Content{Category: keptCategory, Title: fromTopic(m.Topic), Body: keptBody(m.ContentType, j.forward, shares), Data: m.Data, ContentType: matchedAt(rev, j.qos)},
 		})
 	}
 	for box, by := range shares {

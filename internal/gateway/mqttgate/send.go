@@ -101,14 +101,13 @@ func (c *conn) tell(m message) bool {
 	case m.topic == "" || c.isOwn(m.topic, m.payload) || m.kept && c.keeps(toTopic(m.topic)):
 		return true
 	}
-	h := wire.Head{Topic: m.topic}
-	var props [160]byte
-	if c.has(five) {
-		if m.contentType != "" {
-			h.Properties = wire.AppendText(props[:0], wire.ContentType, m.contentType)
+	if m.qos > 0 && c.has(sure) {
+		if taken, is := c.tellSurely(m); is {
+			return taken
 		}
-		h.Properties = append(h.Properties, m.properties...)
 	}
+	var props [160]byte
+	h := wire.Head{Topic: m.topic, Properties: c.messageProperties(props[:0], &m)}
 	if !c.has(aliased | limited) {
 		return c.publishTwo(&h, nil, m.payload)
 	}
@@ -121,6 +120,17 @@ func (c *conn) tell(m message) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock() // an alias is used after the packet that sets it
 	return c.more.alias(&h, func() bool { return c.publishTwo(&h, nil, m.payload) })
+}
+
+// messageProperties appends the properties of a message of a topic.
+func (c *conn) messageProperties(dst []byte, m *message) []byte {
+	if !c.has(five) {
+		return nil
+	}
+	if m.contentType != "" {
+		dst = wire.AppendText(dst, wire.ContentType, m.contentType)
+	}
+	return append(dst, m.properties...)
 }
 
 // alias has a packet sent with an alias for its topic, if the client has one or can have one more.

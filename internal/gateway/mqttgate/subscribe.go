@@ -64,7 +64,7 @@ func (c *conn) subscribe(p wire.Packet, in *input) error {
 // begin begins the subscriptions of a SUBSCRIBE packet.
 func (c *conn) begin(a *ask, list []subscription, in *input) {
 	byGroup := make(map[string][][]byte)
-	var keep []string
+	var keep []subscription
 	forgotten := false
 	for i := range list {
 		sub, why := list[i], ""
@@ -89,10 +89,14 @@ func (c *conn) begin(a *ask, list []subscription, in *input) {
 			continue
 		}
 		if _, inner, _ := cutShare(sub.filter); sub.qos > 0 && !sub.noLocal && c.mayKeep(inner) {
-			a.reasons[i] = wire.GrantedQoS1
-			keep = append(keep, sub.filter)
-		} else if c.has(queued) {
-			c.dropKept(sub.filter)
+			sub.qos = c.gate.highest(sub.qos)
+			a.reasons[i] = wire.Reason(sub.qos)
+			keep = append(keep, sub)
+			continue
+		}
+		c.dropKept(sub.filter)
+		if qos := c.assure(&sub); qos > 0 {
+			a.reasons[i] = wire.Reason(qos)
 		}
 	}
 	if forgotten {
@@ -432,6 +436,7 @@ func (c *conn) stop(a *ask, list []string, in *input) {
 			objects = append(objects, key)
 		}
 		c.dropKept(filter)
+		c.unsure(filter)
 	}
 	a.left = len(objects)
 	c.answerOnceStored(a)

@@ -17,6 +17,9 @@ type willing struct {
 
 // willOf reads the will in a CONNECT packet that unfitWill has passed.
 func (g *Gateway) willOf(in *wire.Connect) *willing {
+	if bytes.HasPrefix(in.WillTopic, []byte("$")) { // it would reach nobody
+		return nil
+	}
 	w := &willing{delay: time.Duration(in.WillProperties.Number(wire.WillDelay, 0)) * time.Second}
 	w.t, w.rest = targetOf(string(in.WillTopic))
 	w.job.qos = in.WillQoS
@@ -35,6 +38,9 @@ func (g *Gateway) unfitWill(in *wire.Connect) (wire.Reason, string) {
 		return wire.QoSUnsupported, "a will at QoS 2, and the most here is 1"
 	}
 	t, rest := targetOf(string(in.WillTopic))
+	if bytes.HasPrefix(in.WillTopic, []byte("$")) {
+		return wire.Success, ""
+	}
 	if t != toTopics && t != toMailbox && t != toObject {
 		return wire.InvalidTopic, "the will's topic is none that clients publish to"
 	}

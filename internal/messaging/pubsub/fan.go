@@ -93,7 +93,7 @@ func (f *fan) got(to *feed, m topic.Message) {
 		w.miss(to, 1)
 	} else {
 		w.bytes += size
-		p := &post{Message: frame.Message{Topic: name, ContentType: m.Header.Get(contentType), Data: m.Data, Kept: m.Header.Get(kept) != "", MQTT: forMQTT}, trace: f.follow(&m)}
+		p := &post{Message: frame.Message{Topic: name, ContentType: m.Header.Get(contentType), Data: m.Data, Kept: m.Header.Get(kept) != "", MQTT: forMQTT, QoS: qosOf(m.Header)}, trace: f.follow(&m)}
 		w.items = append(w.items, item{feed: to, post: p})
 	}
 	to.tally.messages.Add(1)
@@ -111,6 +111,18 @@ func propertiesOf(h topic.Header) string {
 		return ""
 	}
 	return string(b)
+}
+
+// qosOf returns the QoS of an MQTT publisher. A NATS client may have written anything there: what is none counts as 0.
+func qosOf(h topic.Header) byte {
+	switch h.Get(qos) {
+	case "1":
+		return 1
+	case "2":
+		return 2
+	default:
+		return 0
+	}
 }
 
 // lost receives from the bus the number of messages of a pattern that the bus had to drop.

@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"log/slog"
 	"runtime"
+	"strconv"
 	"sync"
 	"time"
 
@@ -40,6 +41,7 @@ const (
 	contentType = "Content-Type"
 	kept        = "Godwit-Kept"
 	mqtt        = "Godwit-Mqtt" // in base64
+	qos         = "Godwit-Qos"
 	traceparent = "traceparent" // NATS clients may write it in other letters
 )
 
@@ -119,6 +121,7 @@ type Message struct {
 	Data        []byte
 	Kept        bool   // it waits in mailboxes too, for MQTT clients that may be away
 	MQTT        string // properties that only MQTT clients get, encoded; empty: none
+	QoS         byte   // of an MQTT publisher: 0 to 2
 }
 
 // Check applies the rules of messages. A returned error is a *notification.FieldError.
@@ -175,6 +178,12 @@ func (s *Service) publish(ctx context.Context, app string, m *Message, parent st
 			out.Header = topic.Header{}
 		}
 		out.Header[mqtt] = []string{base64.RawStdEncoding.EncodeToString([]byte(m.MQTT))}
+	}
+	if m.QoS > 0 {
+		if out.Header == nil {
+			out.Header = topic.Header{}
+		}
+		out.Header[qos] = []string{strconv.Itoa(int(m.QoS))}
 	}
 	if parent != "" && printable(parent) {
 		if out.Header == nil {

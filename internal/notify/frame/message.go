@@ -13,6 +13,7 @@ type Message struct {
 	Data               []byte
 	Kept               bool   // it waits in mailboxes too; only frames to MQTT clients say so
 	MQTT               string // properties that only frames to MQTT clients have
+	QoS                byte   // of an MQTT publisher; only frames to MQTT clients say so
 }
 
 // EncodeMessage makes a message frame. It is the same for every receiver: encode it once per format and share it.

@@ -170,6 +170,20 @@ func CheckForwarded(b []byte) bool {
 	return r.properties(PUBLISH, &p) == nil && !p.Has(TopicAlias) && !p.Has(SubscriptionID) && !p.Has(ContentType)
 }
 
+// Aged returns forwarded properties whose expiry is some seconds nearer. over: it has passed.
+func Aged(b []byte, seconds uint32) (aged []byte, over bool) {
+	var p Properties
+	r := reader{of: PUBLISH, b: appendBlock(nil, b)}
+	if r.properties(PUBLISH, &p) != nil || !p.Has(MessageExpiry) {
+		return b, false
+	}
+	left := p.Number(MessageExpiry, 0)
+	if left <= seconds {
+		return nil, true
+	}
+	return AppendNumber(p.AppendForwarded(nil), MessageExpiry, left-seconds), false
+}
+
 // checkResponse refuses a response topic with a wildcard (section 3.3.2.3.5).
 func (p *Properties) checkResponse(of Type) error {
 	if p.Has(ResponseTopic) && !validName(p.Text(ResponseTopic)) {
