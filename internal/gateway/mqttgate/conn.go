@@ -62,6 +62,7 @@ const (
 	watchful                      // its credential allows the figures of the app
 	aliased                       // it takes topic aliases
 	noLocal                       // its own messages do not come back to it
+	withIDs                       // extra has identifiers of subscriptions
 	sure                          // extra has filters of topics at QoS 1 or 2 that are in memory alone
 )
 

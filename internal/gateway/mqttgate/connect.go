@@ -202,7 +202,6 @@ func (g *Gateway) connackProperties(c *conn, m *extra, w frame.Welcome) []byte {
 		p = wire.AppendText(p, wire.AssignedClientID, m.assigned)
 	}
 	p = wire.AppendNumber(p, wire.AliasMaximum, maxAliases)
-	p = wire.AppendNumber(p, wire.SubIDsHere, 0)
 	if beat := w.Heartbeat; beat != max(time.Duration(m.keepAlive)*time.Second*3/4, 0) && m.keepAlive > 0 {
 		p = wire.AppendNumber(p, wire.ServerKeepAlive, uint32(min((beat*4/3+time.Second-1)/time.Second, 1<<16-1))) //nolint:gosec // bounded
 	}
@@ -244,6 +243,7 @@ func (c *conn) restore() {
 	c.restoreQueue(of)
 	for _, sub := range c.gate.kept.subscriptions(s) {
 		c.grant(&sub, in)
+		c.identify(&sub)
 	}
 }
 

@@ -20,7 +20,8 @@ type extra struct {
 	packet  uint32 // most bytes of a packet that it takes, if the connection is limited
 
 	low    []string // objects that it wants at QoS 0
-	asks   []*ask   // SUBSCRIBE packets that wait for the store
+	ids    []identified
+	asks   []*ask // SUBSCRIBE packets that wait for the store
 	errors *[]frame.Error
 
 	long      []byte            // beginning of a long packet
@@ -93,7 +94,7 @@ func (c *conn) tidy() {
 
 func (m *extra) idle() bool {
 	return len(m.flight) == 0 && len(m.later) == 0 && m.receive == 0 && len(m.low) == 0 && len(m.asks) == 0 && m.errors == nil &&
-		m.long == nil && len(m.own) == 0 && len(m.aliases) == 0 && m.received == nil && m.sure == nil && m.waiting.count == 0 && m.will == nil && m.state == nil && !m.opening
+		m.long == nil && len(m.own) == 0 && len(m.aliases) == 0 && m.received == nil && m.sure == nil && len(m.ids) == 0 && m.waiting.count == 0 && m.will == nil && m.state == nil && !m.opening
 }
 
 // flights is how many packets are in flight. m may be nil.

@@ -238,20 +238,62 @@ func forwardable(properties string) string {
 	return properties
 }
 
-// Message implements frame.Encoder.
+// Message implements frame.Encoder. Most clients get the same packet, so it is in the frame: its head for MQTT 5, and for 3.1.1 right before the payload.
 func (packing) Message(m *frame.Message) []byte {
 	name := fromTopic(m.Topic)
 	contentType := m.ContentType
 	if contentType == anyBytes {
 		contentType = "" // which means the same
 	}
-	dst := make([]byte, 0, len(name)+len(contentType)+len(m.MQTT)+len(m.Data)+12)
 	how := m.QoS << 1
 	if m.Kept {
 		how |= 1
 	}
-	dst = appendString(appendString(append(binary.AppendUvarint(dst, 0), how), name), contentType)
-	return append(appendString(dst, forwardable(m.MQTT)), m.Data...)
+	props := forwardable(m.MQTT)
+	old := wire.Head{Topic: name}
+	h := wire.Head{Topic: name, Properties: messageProperties(nil, contentType, props)}
+	fields := 3*binary.MaxVarintLen32 + len(name) + len(contentType) + len(props)
+	heads := h.Size(wire.V5, len(m.Data)) + old.Size(wire.V311, len(m.Data)) + 2*binary.MaxVarintLen32
+	dst := make([]byte, 2, 2+fields+heads-len(m.Data)) // no gap
+	dst[1] = how
+	dst = appendString(appendString(appendString(dst, name), contentType), props)
+	dst = binary.AppendUvarint(dst, uint64(h.Size(wire.V5, len(m.Data))-len(m.Data))) //nolint:gosec // not negative
+	dst = wire.AppendPublish(dst, wire.V5, &h, len(m.Data))
+	dst = binary.AppendUvarint(dst, uint64(old.Size(wire.V311, len(m.Data))-len(m.Data))) //nolint:gosec // not negative
+	return append(wire.AppendPublish(dst, wire.V311, &old, len(m.Data)), m.Data...)
+}
+
+// messageProperties appends the properties of a message of a topic.
+func messageProperties[T string | []byte](dst []byte, contentType string, travelling T) []byte {
+	if contentType != "" {
+		dst = wire.AppendText(dst, wire.ContentType, contentType)
+	}
+	return append(dst, travelling...)
+}
+
+// how is what a message's frame says of it before everything else: whether it waits in mailboxes too, and the QoS of its publisher.
+type how byte
+
+func (h how) kept() bool { return h&1 != 0 }
+func (h how) qos() byte  { return byte(h >> 1) }
+
+// packet returns the head and the payload of the packet at QoS 0 in a message's frame. ok is false if it holds none.
+func (p parts) packet(v wire.Version) (h how, head, payload []byte, ok bool) {
+	if p.number() > 0 { // dropped messages
+		return 0, nil, nil, false
+	}
+	h = how(p.byte())
+	if len(p.bytes()) == 0 {
+		return 0, nil, nil, false
+	}
+	p.bytes()
+	p.bytes()
+	if head = p.bytes(); v == wire.V5 {
+		p.bytes()
+		return h, head, p.b, true
+	}
+	p.number()
+	return h, nil, p.b, true
 }
 
 const anyBytes = "application/octet-stream"
@@ -260,11 +302,15 @@ const anyBytes = "application/octet-stream"
 func (packing) Gap(dst []byte, n uint32) []byte { return binary.AppendUvarint(dst, uint64(n)) }
 
 func readMessage(p parts) (m message) {
-	if m.gap = p.number(); m.gap == 0 {
-		how := p.byte()
-		m.kept, m.qos = how&1 != 0, how>>1
-		m.topic, m.contentType, m.properties, m.payload = p.text(), p.text(), p.bytes(), p.b
+	if m.gap = p.number(); m.gap > 0 {
+		return m
 	}
+	h := how(p.byte())
+	m.kept, m.qos = h.kept(), h.qos()
+	m.topic, m.contentType, m.properties = p.text(), p.text(), p.bytes()
+	p.bytes()
+	p.bytes()
+	m.payload = p.b
 	return m
 }
 

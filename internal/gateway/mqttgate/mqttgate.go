@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"log/slog"
+	mathrand "math/rand/v2"
 	"net"
 	"strings"
 	"sync"
@@ -150,12 +151,15 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener, conf *tls.Config, 
 
 // open makes the handler of a connection.
 func (g *Gateway) open(rc *reactor.Conn) *conn {
-	c := &conn{gate: g, out: rc}
+	c := &conn{gate: g, out: rc, last: anyPacketID()}
 	c.sess = g.cfg.Hub.Accept(c, session.Peer{
 		Claim: access.Claim{CertURI: access.CertURI(rc.TLS())}, Addr: rc.RemoteAddr().Addr().Unmap(),
 	})
 	return c
 }
+
+// anyPacketID is where a connection's packet ids begin. A client may hold packets at QoS 2 of before a crash, and would take the same ids for those.
+func anyPacketID() uint16 { return uint16(mathrand.Uint32()) } //nolint:gosec // any will do
 
 // certified reports whether a client's certificate says who it is.
 func certified(c *reactor.Conn) bool { return access.CertURI(c.TLS()) != "" }

@@ -115,7 +115,7 @@ func (c *conn) deliverKept(n *note) bool {
 		if n.contentType != "" {
 			h.Properties = wire.AppendText(h.Properties, wire.ContentType, n.contentType)
 		}
-		h.Properties = append(h.Properties, n.properties...)
+		h.Properties = c.idsOf(append(h.Properties, n.properties...), n.topic)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

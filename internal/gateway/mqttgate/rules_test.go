@@ -46,7 +46,7 @@ func (p *peer) heard(n int) (list []*wire.Publish) {
 			}
 			p.acks(wire.PUBCOMP, a.ID, wire.Success)
 			two--
-		case wire.PUBACK, wire.PUBREC, wire.PUBCOMP:
+		case wire.PUBACK, wire.PUBREC, wire.PUBCOMP, wire.SUBACK:
 		default:
 			p.t.Fatalf("got %s among messages", packet.Type())
 		}

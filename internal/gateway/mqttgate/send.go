@@ -15,6 +15,9 @@ func (c *conn) Write(k frame.ServerKind, head, tail []byte) bool {
 	case frame.ServerNotification:
 		return c.notify(readNote(one, all))
 	case frame.ServerMessage:
+		if taken, is := c.tellAsIs(either(one, all)); is {
+			return taken
+		}
 		return c.tell(readMessage(either(one, all)))
 	case frame.ServerObject:
 		return c.show(readState(either(one, all)))
@@ -54,7 +57,7 @@ func (c *conn) notify(n note) bool {
 	start = append(strconv.AppendUint(start, uint64(n.attempt), 10), ',')
 	var props [256]byte
 	if flags&five != 0 {
-		h.Properties = noteProperties(props[:0], &n)
+		h.Properties = c.idsOf(noteProperties(props[:0], &n), inboxName)
 	}
 	if flags&inboxOnce != 0 {
 		return !c.fits(&h, len(start)+len(n.members)) || c.publishTwo(&h, start, n.members)
@@ -93,6 +96,22 @@ func noteProperties(p []byte, n *note) []byte {
 	return wire.AppendUser(p, "attempt", strconv.AppendUint(digits[:0], uint64(n.attempt), 10))
 }
 
+// tellAsIs sends a message of a topic in the packet that all clients get. is is false if this one needs another.
+func (c *conn) tellAsIs(p parts) (taken, is bool) {
+	flags := c.is.Load()
+	if flags&(noLocal|aliased|limited|withIDs) != 0 {
+		return false, false
+	}
+	h, head, payload, ok := p.packet(c.version())
+	if !ok || h.kept() && flags&queued != 0 || h.qos() > 0 && flags&sure != 0 {
+		return false, false
+	}
+	if taken = c.write(head, payload); taken {
+		c.gate.counts.sent[0].Add(1)
+	}
+	return taken, true
+}
+
 // tell sends a message of a topic.
 func (c *conn) tell(m message) bool {
 	switch {
@@ -107,7 +126,7 @@ func (c *conn) tell(m message) bool {
 		}
 	}
 	var props [160]byte
-	h := wire.Head{Topic: m.topic, Properties: c.messageProperties(props[:0], &m)}
+	h := wire.Head{Topic: m.topic, Properties: c.idsOf(c.propertiesOf(props[:0], &m), m.topic)}
 	if !c.has(aliased | limited) {
 		return c.publishTwo(&h, nil, m.payload)
 	}
@@ -122,15 +141,12 @@ func (c *conn) tell(m message) bool {
 	return c.more.alias(&h, func() bool { return c.publishTwo(&h, nil, m.payload) })
 }
 
-// messageProperties appends the properties of a message of a topic.
-func (c *conn) messageProperties(dst []byte, m *message) []byte {
+// propertiesOf appends the properties of a message of a topic.
+func (c *conn) propertiesOf(dst []byte, m *message) []byte {
 	if !c.has(five) {
 		return nil
 	}
-	if m.contentType != "" {
-		dst = wire.AppendText(dst, wire.ContentType, m.contentType)
-	}
-	return append(dst, m.properties...)
+	return messageProperties(dst, m.contentType, m.properties)
 }
 
 // alias has a packet sent with an alias for its topic, if the client has one or can have one more.
@@ -172,6 +188,7 @@ func (c *conn) fits(h *wire.Head, size int) bool {
 
 // publish sends a packet at QoS 0 with a payload that is made for it.
 func (c *conn) publish(h *wire.Head, payload []byte) bool {
+	h.Properties = c.idsOf(h.Properties, h.Topic)
 	return !c.fits(h, len(payload)) || c.publishTwo(h, payload, nil)
 }
 
@@ -196,7 +213,7 @@ func (c *conn) show(s state) bool {
 	}
 	h := wire.Head{Topic: objectLevel + "/" + s.group + "/" + s.object, Retain: true}
 	if c.has(five) {
-		h.Properties = stateProperties(&s)
+		h.Properties = c.idsOf(stateProperties(&s), h.Topic)
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -201,11 +201,6 @@ func TestForbiddenSubscriptionsAreRefused(t *testing.T) {
 			t.Errorf("%s is answered with %#x, want %#x", filter, byte(got[0]), byte(want))
 		}
 	}
-	list := wire.AppendSubscribe(nil, wire.V5, 77, wire.AppendNumber(nil, wire.SubscriptionID, 5), wire.Filter{Name: []byte("rides/a")})
-	p.send(list)
-	if got := p.suback(wire.SUBACK); got[0] != wire.SubIDUnsupported {
-		t.Errorf("a subscription id is answered with %#x", byte(got[0]))
-	}
 	old := connect(t, s, as(hi(wire.V311, "driver-1", ""), s.TopicsToken(t, "driver-1", "rides.>")))
 	if got := old.subscribed(1, "rides/#", "other", "r/orders"); !slices.Equal(got, []wire.Reason{1, 128, 128}) {
 		t.Errorf("3.1.1 is answered with %v", got)

@@ -123,14 +123,14 @@ func (s *keptSession) device() filterdb.Device {
 
 func storable(subs []subscription) (list []filterdb.Subscription) {
 	for _, s := range subs {
-		list = append(list, filterdb.Subscription{Filter: s.filter, QoS: s.qos, NoLocal: s.noLocal})
+		list = append(list, filterdb.Subscription{Filter: s.filter, QoS: s.qos, NoLocal: s.noLocal, ID: s.id})
 	}
 	return list
 }
 
 func subscriptionsOf(list []filterdb.Subscription) (subs []subscription) {
 	for _, s := range list {
-		subs = append(subs, subscription{filter: s.Filter, qos: s.QoS, noLocal: s.NoLocal})
+		subs = append(subs, subscription{filter: s.Filter, qos: s.QoS, noLocal: s.NoLocal, id: s.ID})
 	}
 	return subs
 }

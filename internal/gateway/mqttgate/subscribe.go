@@ -15,6 +15,7 @@ type subscription struct {
 	filter  string
 	qos     byte
 	noLocal bool
+	id      uint32 // its identifier; 0: none
 }
 
 // ask is a SUBSCRIBE or UNSUBSCRIBE packet that is answered once what it changes is stored.
@@ -37,16 +38,10 @@ func (c *conn) subscribe(p wire.Packet, in *input) error {
 	}
 	c.sess.Alive()
 	a := &ask{of: wire.SUBACK, packet: s.ID, reasons: make([]wire.Reason, len(s.Filters))}
-	if s.Properties.Has(wire.SubscriptionID) {
-		for i := range a.reasons {
-			a.reasons[i] = wire.SubIDUnsupported
-		}
-		c.answer(a)
-		return nil
-	}
+	id := s.Properties.Number(wire.SubscriptionID, 0)
 	list := make([]subscription, len(s.Filters))
 	for i, f := range s.Filters {
-		list[i] = subscription{filter: string(f.Name), qos: f.QoS, noLocal: f.NoLocal}
+		list[i] = subscription{filter: string(f.Name), qos: f.QoS, noLocal: f.NoLocal, id: id}
 		if first, _, _ := strings.Cut(list[i].filter, "/"); f.NoLocal && first == shareLevel { // section 3.8.3.1
 			return broken(wire.ProtocolError, "SUBSCRIBE: a shared subscription with No Local")
 		}
@@ -88,6 +83,7 @@ func (c *conn) begin(a *ask, list []subscription, in *input) {
 			forgotten = c.forget(sub.filter) || forgotten
 			continue
 		}
+		c.identify(&sub)
 		if _, inner, _ := cutShare(sub.filter); sub.qos > 0 && !sub.noLocal && c.mayKeep(inner) {
 			sub.qos = c.gate.highest(sub.qos)
 			a.reasons[i] = wire.Reason(sub.qos)
@@ -437,6 +433,7 @@ func (c *conn) stop(a *ask, list []string, in *input) {
 		}
 		c.dropKept(filter)
 		c.unsure(filter)
+		c.identify(&subscription{filter: filter})
 	}
 	a.left = len(objects)
 	c.answerOnceStored(a)

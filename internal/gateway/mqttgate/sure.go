@@ -197,7 +197,7 @@ func (c *conn) waitedEnough() {
 // tellAt sends a message of a topic at its QoS. c.mu is held.
 func (c *conn) tellAt(m *message) bool {
 	var props [160]byte
-	h := wire.Head{Topic: m.topic, QoS: m.qos, ID: c.nextID(), Properties: c.messageProperties(props[:0], m)}
+	h := wire.Head{Topic: m.topic, QoS: m.qos, ID: c.nextID(), Properties: c.more.appendIDs(c.propertiesOf(props[:0], m), m.topic)}
 	if c.has(limited) && uint64(h.Size(c.version(), len(m.payload))) > uint64(c.more.packet) {
 		c.gate.counts.large.Add(1)
 		return true

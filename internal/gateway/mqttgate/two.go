@@ -132,7 +132,8 @@ func (c *conn) recorded(p wire.Packet, in *input) error {
 	defer c.mu.Unlock()
 	reason := wire.PacketIDNotFound // the client is told that it can forget the packet
 	if i := c.flown(a.ID); i >= 0 {
-		if !c.more.flight[i].two {
+		if !c.more.flight[i].two { // the client answers with a packet of this id that it has from before a crash: it forgets it, and comes again for this one
+			c.write(wire.AppendAck(nil, c.version(), wire.PUBREL, a.ID, wire.Success, nil), nil)
 			return broken(wire.ProtocolError, "PUBREC for a message at QoS 1")
 		}
 		c.more.flight[i].released = true

@@ -34,6 +34,7 @@ type Subscription struct {
 	Filter  string `json:"f"`
 	QoS     byte   `json:"q,omitempty"`
 	NoLocal bool   `json:"l,omitempty"`
+	ID      uint32 `json:"i,omitempty"` // its identifier; 0: none
 }
 
 // Opening is what a client that connects asks for.

@@ -52,6 +52,8 @@ func FuzzPackets(f *testing.F) {
 	f.Add(AppendSubscribe(nil, V5, 9, nil, Filter{Name: []byte("$share/q/a/#"), QoS: 1, Retaining: 2}), true)
 	f.Add(append(AppendUnsubscribe(nil, V311, 9, "a/+"), PingRequest...), false)
 	f.Add(AppendAck(nil, V5, PUBACK, 1, Unspecified, AppendText(nil, ReasonString, "no")), true)
+	f.Add(AppendAck(AppendAck(AppendAck(nil, V5, PUBREC, 2, Success, nil), V5, PUBREL, 2, PacketIDNotFound, nil), V5, PUBCOMP, 2, Success, nil), true)
+	f.Add(AppendSubscribe(nil, V5, 9, AppendNumber(nil, SubscriptionID, 1<<28-1), Filter{Name: []byte("a"), QoS: 2, NoLocal: true}), true)
 	f.Add(AppendDisconnect(nil, V5, TakenOver, nil), true)
 	f.Fuzz(func(t *testing.T, in []byte, five bool) {
 		v := V311
@@ -122,6 +124,39 @@ func FuzzPublish(f *testing.F) {
 		}
 		if string(m.Topic) != topic || m.QoS != h.QoS || !bytes.Equal(m.Payload, payload) || five && len(contentType) <= maxString && string(m.Properties.Text(ContentType)) != contentType {
 			t.Errorf("%+v was read as %+v", h, m)
+		}
+	})
+}
+
+// FuzzAged reads properties that came over the bus, where anybody may have written them.
+func FuzzAged(f *testing.F) {
+	f.Add(AppendUser(AppendNumber(AppendNumber(nil, PayloadFormat, 1), MessageExpiry, 60), "name", "value"), uint32(7))
+	f.Add(AppendText(AppendNumber(nil, MessageExpiry, 7), CorrelationData, "\x00"), uint32(7))
+	f.Fuzz(func(t *testing.T, b []byte, seconds uint32) {
+		if !CheckForwarded(b) {
+			return
+		}
+		var before, after Properties
+		read := func(b []byte, p *Properties) {
+			r := reader{of: PUBLISH, b: appendBlock(nil, b)}
+			if err := r.properties(PUBLISH, p); err != nil {
+				t.Fatal(err)
+			}
+		}
+		read(b, &before)
+		aged, over := Aged(b, seconds)
+		left := before.Number(MessageExpiry, 1<<32-1)
+		if over != (before.Has(MessageExpiry) && left <= seconds) {
+			t.Fatalf("after %d of %d s, over is %v", seconds, left, over)
+		}
+		if over {
+			return
+		}
+		if read(aged, &after); before.Has(MessageExpiry) && after.Number(MessageExpiry, 0) != left-seconds {
+			t.Errorf("after %d of %d s, %d are left", seconds, left, after.Number(MessageExpiry, 0))
+		}
+		if !bytes.Equal(before.AppendForwarded(nil), after.AppendForwarded(nil)) {
+			t.Errorf("%x became %x", b, aged)
 		}
 	})
 }
