@@ -17,7 +17,7 @@ import (
 // settings are those of MQTT beside the address of its listener.
 type settings struct {
 	Elsewhere string `key:"mqtt_server_reference" default:"" group:"Listeners" help:"host:port of other nodes or of the balancer, with a space between several; MQTT 5 clients are told to go there when this node drains or stops"`
-	QoS2      bool   `key:"mqtt_qos2" default:"false" group:"Listeners" help:"let clients of MQTT 5 publish at QoS 2, as those of 3.1.1 may in any case"`
+	QoS2      bool   `key:"mqtt_qos2" default:"false" group:"Listeners" help:"QoS 2 for MQTT: clients of version 5 may publish at it, as those of 3.1.1 may in any case, and filters of topics are granted it"`
 }
 
 // Validate implements config.Validator.

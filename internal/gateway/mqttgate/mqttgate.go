@@ -92,7 +92,7 @@ type Config struct {
 	Filters      *filterdb.Store    // of topics that devices follow while they are away; nil: none outlasts its connection
 	Sessions     *filterdb.Sessions // on disk; nil: they are in memory alone
 	Waiting      Waiting            // what waits for devices; nil: nothing is moved to other members of a queue
-	QoS2         bool               // clients of MQTT 5 may publish at QoS 2, as those of 3.1.1 may in any case
+	QoS2         bool               // clients of MQTT 5 may publish at QoS 2, as those of 3.1.1 may in any case, and all get messages at it
 	Version      string
 	Several      bool   // there are other nodes, to which clients of this one can go
 	Elsewhere    string // addresses where they can go, as a server reference of MQTT 5; empty: they know

@@ -153,6 +153,7 @@ func (f *fan) run() {
 	var done []item
 	for {
 		runtime.Gosched() // the mailbox goes first
+		f.gather()
 		items := f.take(done)
 		if len(items) == 0 {
 			return
@@ -167,6 +168,45 @@ func (f *fan) run() {
 			items = items[n:]
 		}
 	}
+}
+
+// Messages that are published in a row come to the fan one after the other, a few microseconds apart. To many sessions each costs far more than that.
+const (
+	gatherFor    = 32                     // sessions for which a message waits for those right behind it
+	gatherTurns  = 40                     // turns of the scheduler since the last one came
+	gatherMost   = 256                    // messages
+	gatherWithin = 200 * time.Microsecond // on a busy machine a turn takes long
+)
+
+// gather waits for messages that are right behind the first one.
+func (f *fan) gather() {
+	seen := f.waiting.forMany()
+	if seen == 0 {
+		return
+	}
+	begun := time.Now()
+	for turn := 0; seen < gatherMost && turn < gatherTurns && time.Since(begun) < gatherWithin; turn++ {
+		runtime.Gosched()
+		if n := f.waiting.count(); n > seen {
+			seen, turn = n, 0
+		}
+	}
+}
+
+func (w *waiting) count() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.items)
+}
+
+// forMany returns how many messages wait if the first one goes to many sessions, and else 0.
+func (w *waiting) forMany() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.items) == 0 || w.items[0].feed.count() < gatherFor {
+		return 0
+	}
+	return len(w.items)
 }
 
 // take removes all waiting items, followed by the counts of messages dropped meanwhile for lack of room. It uses the memory of done for the

@@ -49,6 +49,13 @@ func (f *feed) remove(s *subscriber, over bool) (left int) {
 	return f.live
 }
 
+// count returns how many sessions the feed has.
+func (f *feed) count() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.live
+}
+
 // listed appends the feed's sessions to dst; some may be over.
 func (f *feed) listed(dst []*subscriber) []*subscriber {
 	f.mu.Lock()
