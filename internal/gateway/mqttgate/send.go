@@ -80,6 +80,51 @@ func (c *conn) notify(n note) bool {
 	return true
 }
 
+// deliverKept sends a message of a topic that waited in a mailbox.
+func (c *conn) deliverKept(n *note) bool {
+	h := wire.Head{Topic: n.topic, QoS: 1, Dup: n.attempt > 1}
+	var props [160]byte
+	if c.has(five) {
+		left := max(1, min((time.Until(n.expires)+time.Second-1)/time.Second, 1<<31))
+		h.Properties = wire.AppendNumber(props[:0], wire.MessageExpiry, uint32(left)) //nolint:gosec // bounded
+		if n.contentType != "" {
+			h.Properties = wire.AppendText(h.Properties, wire.ContentType, n.contentType)
+		}
+		h.Properties = c.idsOf(append(h.Properties, n.properties...), n.topic)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before, again := c.more.sentBefore(n)
+	switch {
+	case before.over: // the acknowledgement was not stored yet, or is lost
+		c.settleLater(flying{id: string(n.id), kept: true})
+		return true
+	case again && before.released: // the client has it
+		return c.room() && c.sendRelease(flying{packet: before.packet, id: string(n.id), kept: true})
+	case again || n.qos == 2 && c.more.wantsTwo(n.topic):
+		h.QoS = 2
+	}
+	if n.topic == "" || c.has(limited) && uint64(h.Size(c.version(), len(n.payload))) > uint64(c.more.packet) {
+		c.gate.counts.large.Add(1)
+		c.settleLater(flying{id: string(n.id), kept: true}) // it counts as delivered (section 3.1.2.11.4)
+		return true
+	}
+	if !c.room() {
+		return false
+	}
+	if h.ID, h.Dup = before.packet, h.Dup || again; !again {
+		h.ID = c.nextID()
+	}
+	if !c.publishTwo(&h, nil, n.payload) {
+		return false
+	}
+	if h.QoS == 2 && !again && c.more.sent != nil {
+		c.more.sent.add(sentPacket{packet: h.ID, id: string(n.id), expires: n.expires})
+	}
+	c.fly(flying{packet: h.ID, id: string(n.id), kept: true, two: h.QoS == 2})
+	return true
+}
+
 // noteProperties appends the properties of a notification's packet.
 func noteProperties(p []byte, n *note) []byte {
 	left := time.Until(n.expires)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/gateway/mqttgate/wire"
+	"godwit.dev/godwit/internal/messaging/topic"
 )
 
 // A message at QoS 2 reaches a client once: PUBREC says that the client has it, PUBREL that it is not sent again, and PUBCOMP that the client knows that.
@@ -94,6 +95,28 @@ func (s *sentTwo) overdue(now time.Time) (released []uint16) {
 		return over
 	})
 	return released
+}
+
+// sentBefore returns the packet at QoS 2 in which a message was sent before. m may be nil.
+func (m *extra) sentBefore(n *note) (p sentPacket, was bool) {
+	if m == nil {
+		return p, false
+	}
+	return m.sent.find(n.id)
+}
+
+// wantsTwo reports whether the client follows a topic that waits at QoS 2. m may be nil.
+func (m *extra) wantsTwo(name string) bool {
+	if m == nil || m.queue == nil || len(m.queue.two) == 0 {
+		return false
+	}
+	name = toTopic(name)
+	for _, patterns := range m.queue.two {
+		if slices.ContainsFunc(patterns, func(p string) bool { return topic.Match(p, name) }) {
+			return true
+		}
+	}
+	return false
 }
 
 // releaseOverdue sends the PUBREL of packets whose messages have expired since the client has taken them.
