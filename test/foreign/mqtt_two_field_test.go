@@ -201,7 +201,7 @@ func releasedAfterAKill(t *testing.T, server *blackbox.Server) {
 	again(t, server)
 	c = greet(t, server, "killed", 3600)
 	m := c.message("one") // the packet is forgotten, the message is not
-	if m.ID != one.ID { // ids begin anywhere
+	if m.ID != one.ID {   // ids begin anywhere
 		c.answer(wire.PUBREC, one.ID)
 		c.answered(wire.PUBREL, one.ID, wire.PacketIDNotFound)
 		c.answer(wire.PUBCOMP, one.ID)
