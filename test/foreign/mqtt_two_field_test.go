@@ -40,7 +40,7 @@ func (c *talker) answered(of wire.Type, id uint16, want wire.Reason) {
 	}
 }
 
-// send sends a message with packet id 9, of which nothing is waited for.
+// send sends a message with packet id 9 and waits for nothing.
 func (c *talker) send(qos byte, topic, payload string, dup bool) {
 	h := wire.Head{QoS: qos, ID: 9, Topic: topic, Dup: dup}
 	c.write(append(wire.AppendPublish(nil, wire.V5, &h, len(payload)), payload...))

@@ -8,9 +8,9 @@ import (
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
-// A session that ends with its connection follows topics at the QoS that it has asked for. What clients publish at QoS 1 or 2 comes with a packet id, in
-// the window that notifications have, too. Nothing of it is on disk: the session would not outlast a crash. What the window has no room for waits in memory;
-// beyond the limits it is missed, as by every client that reads too slowly.
+// A session that ends with its connection follows topics at the QoS that it has asked for. Messages that clients publish at QoS 1 or 2 come with a packet
+// id, in the window that notifications have, too. Nothing of them is on disk: the session would not outlast a crash. Messages beyond the window wait in memory;
+// those beyond its limits are missed, as by every client that reads too slowly.
 
 const (
 	maxLate      = 256       // messages of topics that wait for room in a client's window
@@ -149,7 +149,7 @@ func (c *conn) catchUp() {
 	c.unsureIdle()
 }
 
-// aged returns a message with what is left of its expiry. over: nothing is.
+// aged returns a message with the rest of its expiry. over: it has expired.
 func (l *lateMessage) aged(now time.Time) (m message, over bool) {
 	m = l.message
 	if waited := now.Sub(l.came); waited >= time.Second {

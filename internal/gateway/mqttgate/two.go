@@ -10,7 +10,7 @@ import (
 )
 
 // A message at QoS 2 reaches a client once: PUBREC says that the client has it, PUBREL that it is not sent again, and PUBCOMP that the client knows that.
-// Only PUBCOMP settles it in its mailbox. What is on its way to a session that outlasts its connection is remembered here with its packet id. So a client that
+// Only PUBCOMP settles it in its mailbox. Packets on their way to a session that outlasts its connection are remembered here. So a client that
 // comes back gets the same packet again, or if it has that its PUBREL. It is remembered after PUBCOMP, too, because the mailbox may offer a message again until
 // the acknowledgement is stored. A crash of the server forgets it all, and the message may come twice.
 
