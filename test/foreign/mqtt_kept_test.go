@@ -121,9 +121,20 @@ func topicsWait(t *testing.T, server *blackbox.Server) {
 	publisher.publish("jobs/6", "waits in vain", 1)
 	me.Clean = true
 	d.connect(me)
-	d.subscribe("jobs/#", 1, 0)
+	d.subscribe("jobs/#", 1, 1)
+	blackbox.Eventually(t, "nothing waits for the former session", func() error {
+		if n, err := server.API().Pending(t.Context()); err != nil || n > 0 {
+			return fmt.Errorf("%d are pending: %w", n, err)
+		}
+		return nil
+	})
 	publisher.publish("jobs/7", "seven", 1)
-	d.message("jobs/7", "seven")
+	if n, err := server.API().Pending(t.Context()); err != nil || n > 0 {
+		t.Errorf("for a clean session %d messages wait on disk, %v", n, err)
+	}
+	if e := d.message("jobs/7", "seven"); e.QoS != 1 {
+		t.Errorf("a message of QoS 1 came at QoS %d", e.QoS)
+	}
 }
 
 // TestMQTTErasedRecipientLeavesNothing: with a recipient go the filters of its devices and the messages that wait for them.
