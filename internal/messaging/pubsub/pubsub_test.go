@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -26,6 +27,25 @@ func TestMessageReachesWhoSubscribes(t *testing.T) {
 		a.want("rides.oslo", "rides.bergen", "alerts")
 		b.want("rides.oslo")
 		other.want()
+	})
+}
+
+// TestRowOfMessagesToManyLeavesTogether: the first one waits for those right behind it. On one processor it is certain that they are.
+func TestRowOfMessagesToManyLeavesTogether(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	inWorld(t, func(w *world) {
+		all := make([]*client, gatherFor)
+		for i := range all {
+			all[i] = w.connect()
+			all[i].subscribe("rides")
+		}
+		const row = 20
+		w.publish(slices.Repeat([]string{"rides"}, row)...)
+		for i, c := range all {
+			if got := c.take(); len(got) != row || c.rows != 1 {
+				t.Errorf("session %d got %d messages in %d rows", i, len(got), c.rows)
+			}
+		}
 	})
 }
 

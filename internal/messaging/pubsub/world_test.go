@@ -95,6 +95,7 @@ type client struct {
 	full   bool // writes are refused
 	queued int
 	corked int
+	rows   int // of messages that left together, or alone
 }
 
 func (c *client) Format() frame.Format { return c.format }
@@ -108,7 +109,9 @@ func (c *client) Queued() int {
 func (c *client) Cork() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.corked++
+	if c.corked++; c.corked == 1 {
+		c.rows++
+	}
 }
 
 func (c *client) Uncork() {
@@ -124,6 +127,9 @@ func (c *client) Send(k frame.ServerKind, head, tail []byte) bool {
 	defer c.mu.Unlock()
 	if c.full {
 		return false
+	}
+	if c.corked == 0 {
+		c.rows++
 	}
 	b := append(slices.Clip(head), tail...)
 	if c.format != frame.JSON {
