@@ -79,6 +79,7 @@ func goesOn(t *testing.T, server *blackbox.Server) {
 	}
 	c.answer(wire.PUBCOMP, one.ID)
 	c.take(two)
+	c.quiet() // the server has read both
 	_ = c.nc.Close()
 	c = greet(t, server, "goes-on", 3600)
 	c.quiet()
