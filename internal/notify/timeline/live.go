@@ -17,7 +17,7 @@ func Live(r *mailbox.Record) Step {
 // liveDetail returns the number of times that a copy was sent, and the clients' reasons for refusing it.
 func liveDetail(r *mailbox.Record) (s string) {
 	if r.Attempts > 0 {
-		s = "sent " + Times(r.Attempts)
+		s = "sent " + times(r.Attempts).String()
 	}
 	if r.Nacks == 0 {
 		return s
@@ -25,7 +25,7 @@ func liveDetail(r *mailbox.Record) (s string) {
 	if s != "" {
 		s += ", "
 	}
-	s += "nacked " + Times(r.Nacks)
+	s += "nacked " + times(r.Nacks).String()
 	if r.Reason != "" {
 		s += ": " + r.Reason
 	}

@@ -16,7 +16,7 @@ const MostRecent = 200
 type Recent struct {
 	Record mailbox.Record
 	At     time.Time // of the last known event
-	Why    string    // its state over connections, as a sentence
+	Why    Text      // its state over connections, as a sentence
 }
 
 // OfRecipient lists a page of a recipient's notifications before cursor, newest first; 0 begins with the newest. It reads one page of the
@@ -37,7 +37,7 @@ func (s *Service) OfRecipient(ctx context.Context, app, to string, limit int, cu
 	list = make([]Recent, len(records))
 	for i := range records {
 		r := &records[i]
-		list[i] = Recent{Record: *r, At: latest(r, now), Why: live(r, who, now) + "."}
+		list[i] = Recent{Record: *r, At: latest(r, now), Why: why(r, nil, who, now)}
 	}
 	return list, next, nil
 }

@@ -1,8 +1,6 @@
 package timeline
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/notify/mailbox"
@@ -11,168 +9,149 @@ import (
 	"godwit.dev/godwit/internal/notify/session"
 )
 
-func published(r *mailbox.Record) string {
+func published(r *mailbox.Record) Text {
 	if r.ExpiresAt.IsZero() {
-		return "published"
+		return phrase("published")
 	}
-	return "published, to be acknowledged before " + clock(r.ExpiresAt)
-}
-
-// clock formats a time for sentences.
-func clock(t time.Time) string { return t.UTC().Format("2006-01-02 15:04:05 UTC") }
-
-// Times returns "once", "twice" or the number of times.
-func Times(n uint32) string {
-	if n == 1 {
-		return "once"
-	}
-	return fmt.Sprintf("%d times", n)
+	return phrase("published, to be acknowledged before %s", r.ExpiresAt)
 }
 
 // written describes how often a copy was written to connections, and why clients refused it.
-func written(r *mailbox.Record) string {
-	s := "written to a connection"
+func written(r *mailbox.Record) Text {
+	t := phrase("written to a connection")
 	if r.Attempts > 1 {
-		s += ", " + Times(r.Attempts) + " so far"
+		t = phrase("written to a connection, %s so far", times(r.Attempts))
 		if !r.SettledAt.IsZero() {
-			s = "written to a connection, " + Times(r.Attempts) + " in all"
+			t = phrase("written to a connection, %s in all", times(r.Attempts))
 		}
 	}
 	if r.Nacks > 0 {
-		s += "; clients could not take it " + Times(r.Nacks) + because(r.Reason)
+		t = because(phrase("%s; clients could not take it %s", t, times(r.Nacks)), r.Reason)
 	}
-	return s
-}
-
-// because adds a given reason.
-func because(reason string) string {
-	if reason == "" {
-		return ""
-	}
-	return ": " + reason
+	return t
 }
 
 // ended describes the end of a copy.
-func ended(r *mailbox.Record) string {
+func ended(r *mailbox.Record) Text {
+	who, known := by(r)
+	took := r.SettledAt.Sub(r.Due())
 	switch r.Status {
 	case notification.Delivered:
-		return "settled by its delivery: it asks for no acknowledgement"
+		return phrase("settled by its delivery: it asks for no acknowledgement")
 	case notification.Acked:
-		return fmt.Sprintf("acknowledged%s, %s after it was due", by(r), took(r.SettledAt.Sub(r.Due())))
+		if known {
+			return phrase("acknowledged by %s, %s after it was due", who, took)
+		}
+		return phrase("acknowledged, %s after it was due", took)
 	case notification.Replied:
-		return fmt.Sprintf("answered%s, %s after it was due", by(r), took(r.SettledAt.Sub(r.Due())))
+		if known {
+			return phrase("answered by %s, %s after it was due", who, took)
+		}
+		return phrase("answered, %s after it was due", took)
 	case notification.Expired:
-		return "expired"
+		return phrase("expired")
 	case notification.Replaced:
-		return "replaced by a newer one with the same collapse_key"
+		return phrase("replaced by a newer one with the same collapse_key")
 	case notification.Recalled:
-		return "recalled by a back end"
+		return phrase("recalled by a back end")
 	case notification.Failed:
-		return "given up: clients could not take it" + because(r.Reason)
+		return because(phrase("given up: clients could not take it"), r.Reason)
 	}
-	return r.Status.String()
+	return phrase(r.Status.String())
 }
 
-// took formats a duration for sentences.
-func took(d time.Duration) string {
-	d = max(d, 0)
-	if d < time.Second {
-		return d.Round(time.Millisecond).String()
-	}
-	return d.Round(time.Second).String()
+// stepTexts describe steps beyond live by their status. The reason follows.
+var stepTexts = map[string]Text{
+	"waiting":    phrase("comes next if nobody has acknowledged by then"),
+	"will_skip":  phrase("will not be tried, as things stand"),
+	"skipped":    phrase("not tried"),
+	"suppressed": phrase("not sent"),
+	"held":       phrase("waits until the channel is set up anew"),
+	"failed":     phrase("failed"),
+	"unknown":    phrase("may have arrived or not"),
+}
+
+// settledTexts describe steps of which no reason is told.
+var settledTexts = map[string]Text{
+	"accepted":      phrase("accepted by the provider"),
+	"shown":         phrase("shown, as the device says"),
+	"clicked":       phrase("clicked, as the device says"),
+	"withdrawn":     phrase("accepted, and withdrawn after the acknowledgement"),
+	"withdraw_sent": phrase("accepted, and a withdrawal was sent after the acknowledgement"),
 }
 
 // stepText describes a step beyond live.
-func stepText(s *Step) string {
-	switch s.Status {
-	case "waiting":
-		return "comes next if nobody has acknowledged by then" + because(s.Detail)
-	case "will_skip":
-		return "will not be tried, as things stand" + because(s.Detail)
-	case "skipped":
-		return "not tried" + because(s.Detail)
-	case "suppressed":
-		return "not sent" + because(s.Detail)
-	case "sending":
-		if s.Attempts > 0 {
-			return "tried " + Times(uint32(min(s.Attempts, 1<<30))) + ", is tried again" + because(s.Detail) //nolint:gosec // counts from 0
-		}
-		return "is being sent"
-	case "held":
-		return "waits until the channel is set up anew" + because(s.Detail)
-	case "accepted":
-		return "accepted by the provider"
-	case "shown":
-		return "shown, as the device says"
-	case "clicked":
-		return "clicked, as the device says"
-	case "failed":
-		return "failed" + because(s.Detail)
-	case "unknown":
-		return "may have arrived or not" + because(s.Detail)
-	case "withdrawn":
-		return "accepted, and withdrawn after the acknowledgement"
-	case "withdraw_sent":
-		return "accepted, and a withdrawal was sent after the acknowledgement"
+func stepText(s *Step) Text {
+	if t, ok := settledTexts[s.Status]; ok {
+		return t
 	}
-	return s.Status + because(s.Detail)
+	switch t, ok := stepTexts[s.Status]; {
+	case ok:
+		return because(t, s.Detail)
+	case s.Status != "sending":
+		return because(phrase(s.Status), s.Detail)
+	case s.Attempts > 0:
+		return because(phrase("tried %s, is tried again", times(uint32(min(s.Attempts, 1<<30)))), s.Detail) //nolint:gosec // counts from 0
+	}
+	return phrase("is being sent")
 }
 
 // why explains a copy's state in a sentence.
-func why(r *mailbox.Record, steps []Step, who *recipient.View, now time.Time) string {
-	return live(r, who, now) + beyond(r, steps)
+func why(r *mailbox.Record, steps []Step, who *recipient.View, now time.Time) Text {
+	return phrase("%s.", beyond(live(r, who, now), steps))
 }
 
 // live is the part of the sentence about connections.
-func live(r *mailbox.Record, who *recipient.View, now time.Time) string {
+func live(r *mailbox.Record, who *recipient.View, now time.Time) Text {
 	switch r.Status {
 	case notification.Scheduled:
-		return "It is not due before " + clock(r.Due())
+		return phrase("It is not due before %s", r.Due())
 	case notification.Acked, notification.Replied, notification.Recalled, notification.Replaced, notification.Failed:
-		return capital(ended(r)) + attempts(r)
+		return attempts(r)
 	case notification.Delivered:
-		if !r.SettledAt.IsZero() {
-			if len(r.Tried) > 0 {
-				return "It was " + story(r) + ", and asks for no acknowledgement"
-			}
-			return "It was written to a connection of " + r.To + ", and asks for no acknowledgement"
+		switch {
+		case r.SettledAt.IsZero():
+			return absent(phrase("It was %s, and nobody has acknowledged it yet", story(r)), r, who)
+		case len(r.Tried) > 0:
+			return phrase("It was %s, and asks for no acknowledgement", story(r))
 		}
-		return "It was " + story(r) + ", and nobody has acknowledged it yet" + absent(r, who)
+		return phrase("It was written to a connection of %s, and asks for no acknowledgement", r.To)
 	case notification.Expired:
-		return "It expired at " + clock(r.SettledAt) + unwritten(r, who)
+		return expired(r, who)
 	}
-	return "It waits" + waits(r, who, now)
+	return waits(r, who, now)
 }
 
-func capital(s string) string { return strings.ToUpper(s[:1]) + s[1:] }
-
-// attempts describes how often a copy was written before it ended.
-func attempts(r *mailbox.Record) string {
+// attempts describes the end of a copy, and whether it was written before.
+func attempts(r *mailbox.Record) Text {
+	t := ended(r)
+	t.Begins = true
 	if r.Attempts == 0 {
-		return ", without having been written to a connection"
+		return phrase("%s, without having been written to a connection", t)
 	}
-	return ""
+	return t
 }
 
-// unwritten explains why an expired copy was not acknowledged.
-func unwritten(r *mailbox.Record, who *recipient.View) string {
+// expired explains why an expired copy was not acknowledged.
+func expired(r *mailbox.Record, who *recipient.View) Text {
+	at := r.SettledAt
 	switch {
 	case r.Attempts > 0:
-		return ": it was " + story(r) + ", and nobody acknowledged it"
+		return phrase("It expired at %s: it was %s, and nobody acknowledged it", at, story(r))
 	case len(who.Sessions) > 0:
-		return ": it was never written to a connection" + connected(r, who.Sessions)
+		return connected(r, who.Sessions)
 	case who.LastSeen.IsZero():
-		return ": " + r.To + " has never been connected"
+		return phrase("It expired at %s: %s has never been connected", at, r.To)
 	case who.LastSeen.Before(r.Due()):
-		return ": " + r.To + " was not connected in that time, and is last seen at " + clock(who.LastSeen)
-	case !who.LastSeen.Before(r.SettledAt): // whether there was a connection before, nobody knows any more
-		return ": it was never written to a connection, and had expired before " + r.To + " was last seen at " + clock(who.LastSeen)
+		return phrase("It expired at %s: %s was not connected in that time, and is last seen at %s", at, r.To, who.LastSeen)
+	case !who.LastSeen.Before(at): // whether there was a connection before, nobody knows any more
+		return phrase("It expired at %s: it was never written to a connection, and had expired before %s was last seen at %s", at, r.To, who.LastSeen)
 	}
-	return ": it was never written to a connection, although " + r.To + " was there at " + clock(who.LastSeen)
+	return phrase("It expired at %s: it was never written to a connection, although %s was there at %s", at, r.To, who.LastSeen)
 }
 
 // connected compares the end of a copy that was never written with the oldest connection that its recipient has now.
-func connected(r *mailbox.Record, sessions []session.Info) string {
+func connected(r *mailbox.Record, sessions []session.Info) Text {
 	first := sessions[0].ConnectedAt
 	for i := range sessions {
 		if at := sessions[i].ConnectedAt; at.Before(first) {
@@ -180,23 +159,23 @@ func connected(r *mailbox.Record, sessions []session.Info) string {
 		}
 	}
 	if first.Before(r.SettledAt) {
-		return ", although " + r.To + " is connected since " + clock(first)
+		return phrase("It expired at %s: it was never written to a connection, although %s is connected since %s", r.SettledAt, r.To, first)
 	}
-	return ", and had expired before " + r.To + " connected at " + clock(first)
+	return phrase("It expired at %s: it was never written to a connection, and had expired before %s connected at %s", r.SettledAt, r.To, first)
 }
 
 // waits describes what a copy that was never written is waiting for.
-func waits(r *mailbox.Record, who *recipient.View, now time.Time) string {
+func waits(r *mailbox.Record, who *recipient.View, now time.Time) Text {
 	if len(who.Sessions) == 0 {
 		if who.LastSeen.IsZero() {
-			return ": " + r.To + " has never been connected"
+			return phrase("It waits: %s has never been connected", r.To)
 		}
-		return fmt.Sprintf(": %s is not connected, and was last seen %s ago", r.To, took(now.Sub(who.LastSeen)))
+		return phrase("It waits: %s is not connected, and was last seen %s ago", r.To, now.Sub(who.LastSeen))
 	}
 	if s := full(who.Sessions); s != nil {
-		return fmt.Sprintf(": the window of %s is full; it has %d before this one to acknowledge", device(s), s.Unacked)
+		return phrase("It waits: the window of %s is full; it has %s before this one to acknowledge", device(s), uint32(min(s.Unacked, 1<<30))) //nolint:gosec // counts from 0
 	}
-	return ": " + r.To + " is connected, and it is about to be written"
+	return phrase("It waits: %s is connected, and it is about to be written", r.To)
 }
 
 // full finds a session that accepts no more notifications until its client acknowledges.
@@ -209,34 +188,30 @@ func full(sessions []session.Info) *session.Info {
 	return nil
 }
 
-func device(s *session.Info) string {
+func device(s *session.Info) Text {
 	if s.Device != "" {
-		return s.Device
+		return phrase("%s", s.Device)
 	}
-	return "a connection over " + s.Gateway
+	return phrase("a connection over %s", s.Gateway)
 }
 
 // absent adds, to the sentence about a written copy, that no session is left to acknowledge it.
-func absent(r *mailbox.Record, who *recipient.View) string {
+func absent(t Text, r *mailbox.Record, who *recipient.View) Text {
 	if len(who.Sessions) > 0 {
-		return ""
+		return t
 	}
-	return "; " + r.To + " is not connected any more"
+	return phrase("%s; %s is not connected any more", t, r.To)
 }
 
-// beyond is the part of the sentence about steps.
-func beyond(r *mailbox.Record, steps []Step) string {
-	if len(steps) == 0 {
-		return "."
-	}
-	var b strings.Builder
+// beyond adds the steps to the sentence.
+func beyond(t Text, steps []Step) Text {
 	for i := range steps {
 		s := &steps[i]
 		if s.Status == "waiting" {
-			fmt.Fprintf(&b, "; %s follows at %s%s", s.Channel, clock(s.At), because(s.Detail))
+			t = phrase("%s; %s", t, because(phrase("%s follows at %s", s.Channel, s.At), s.Detail))
 			continue
 		}
-		fmt.Fprintf(&b, "; %s: %s", s.Channel, stepText(s))
+		t = phrase("%s; %s: %s", t, s.Channel, stepText(s))
 	}
-	return b.String() + "."
+	return t
 }

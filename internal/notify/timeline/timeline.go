@@ -76,9 +76,9 @@ type Step struct {
 // Entry is an event of a copy, past or expected.
 type Entry struct {
 	At      time.Time
-	Channel string // empty: the event concerns the copy as a whole
+	Channel push.Channel // empty: the event concerns the copy as a whole
 	Event   string
-	Text    string
+	Text    Text
 	Planned bool // it has not happened yet
 }
 
@@ -87,7 +87,7 @@ type Timeline struct {
 	Record  mailbox.Record
 	Steps   []Step
 	Entries []Entry // in the order of time
-	Why     string  // a sentence
+	Why     Text    // a sentence
 }
 
 // Of tells of one copy.
@@ -213,16 +213,16 @@ func status(s *escalation.Send) string {
 func (s *Service) entries(r *mailbox.Record, steps []Step, now time.Time) []Entry {
 	list := []Entry{{At: r.CreatedAt, Event: "published", Text: published(r)}}
 	if r.SendAt.After(r.CreatedAt) {
-		list = append(list, Entry{At: r.SendAt, Event: "due", Text: "due, as its send_at says", Planned: r.SendAt.After(now)})
+		list = append(list, Entry{At: r.SendAt, Event: "due", Text: phrase("due, as its send_at says"), Planned: r.SendAt.After(now)})
 	}
 	switch {
 	case len(r.Tried) > 0:
 		list = append(list, tries(r)...)
 	case !r.DeliveredAt.IsZero():
-		list = append(list, Entry{At: r.DeliveredAt, Channel: "live", Event: "delivered", Text: written(r)})
+		list = append(list, Entry{At: r.DeliveredAt, Channel: push.Live, Event: "delivered", Text: written(r)})
 	}
 	if open := r.SettledAt.IsZero() || r.SettledAt.After(s.Started); open && s.Started.After(r.Due()) {
-		list = append(list, Entry{At: s.Started, Channel: "live", Event: "restart", Text: restarted})
+		list = append(list, Entry{At: s.Started, Channel: push.Live, Event: "restart", Text: restarted})
 	}
 	for i := range steps {
 		list = append(list, stepEntry(&steps[i]))
@@ -231,7 +231,7 @@ func (s *Service) entries(r *mailbox.Record, steps []Step, now time.Time) []Entr
 	case !r.SettledAt.IsZero() && (r.Status != notification.Delivered || !r.SettledAt.Equal(r.DeliveredAt)):
 		list = append(list, Entry{At: r.SettledAt, Event: r.Status.String(), Text: ended(r)})
 	case r.SettledAt.IsZero() && !r.ExpiresAt.IsZero():
-		list = append(list, Entry{At: r.ExpiresAt, Event: "expires", Text: "expires if nobody has acknowledged it by then", Planned: true})
+		list = append(list, Entry{At: r.ExpiresAt, Event: "expires", Text: phrase("expires if nobody has acknowledged it by then"), Planned: true})
 	}
 	slices.SortStableFunc(list, func(a, b Entry) int { return cmp.Compare(a.At.UnixMilli(), b.At.UnixMilli()) })
 	return list
@@ -241,5 +241,5 @@ func (s *Service) entries(r *mailbox.Record, steps []Step, now time.Time) []Entr
 func planned(s *Step) bool { return s.Status == "waiting" || s.Status == "will_skip" }
 
 func stepEntry(s *Step) Entry {
-	return Entry{At: s.At, Channel: string(s.Channel), Event: s.Status, Planned: planned(s), Text: stepText(s)}
+	return Entry{At: s.At, Channel: s.Channel, Event: s.Status, Planned: planned(s), Text: stepText(s)}
 }

@@ -126,7 +126,7 @@ func TestTheSentenceNamesTheCause(t *testing.T) {
 		"It waits: anna has never been connected; webpush: waits until the channel is set up anew: the key was refused.":                   {record: mailbox.Record{Status: notification.Stored}, sends: push2(escalation.Send{Endpoint: 3, Outcome: dispatch.Pending, Held: true, Detail: "the key was refused"})},
 	} {
 		t.Run(want, func(t *testing.T) {
-			if got := k.tell(t).Why; got != want {
+			if got := k.tell(t).Why.String(); got != want {
 				t.Errorf("got %q", got)
 			}
 		})
@@ -171,7 +171,7 @@ func TestTheSentenceTellsWhatWasTried(t *testing.T) {
 		},
 	} {
 		t.Run(want, func(t *testing.T) {
-			if got := k.tell(t).Why; got != want {
+			if got := k.tell(t).Why.String(); got != want {
 				t.Errorf("got %q", got)
 			}
 		})
@@ -192,7 +192,7 @@ func TestEachAttemptIsAnEntry(t *testing.T) {
 	}}
 	var got []string
 	for _, e := range k.tell(t).Entries[1:] {
-		got = append(got, e.Event+": "+e.Text)
+		got = append(got, e.Event+": "+e.Text.String())
 	}
 	want := []string{
 		"delivered: written to phone", "delivered: written to desk", "nacked: phone could not take it, and did not say why", "ack: desk has acknowledged it",
@@ -242,7 +242,7 @@ func TestAStepThatFallsIntoQuietHoursIsShownAtItsEnd(t *testing.T) {
 	var got []string
 	for _, e := range k.tell(t).Entries {
 		if e.Channel != "" && e.Planned {
-			got = append(got, e.At.Sub(start).String()+" "+e.Channel+": "+e.Text)
+			got = append(got, e.At.Sub(start).String()+" "+string(e.Channel)+": "+e.Text.String())
 		}
 	}
 	want := []string{
@@ -264,7 +264,7 @@ func TestEntriesAreInTheOrderOfTime(t *testing.T) {
 	tl := k.tell(t)
 	var got []string
 	for _, e := range tl.Entries {
-		got = append(got, e.Channel+" "+e.Event)
+		got = append(got, string(e.Channel)+" "+e.Event)
 		if e.Planned {
 			t.Errorf("%s is still to come", e.Event)
 		}
@@ -319,10 +319,10 @@ func TestARecipientsTimelineTellsOfEachNotificationByPages(t *testing.T) {
 			t.Fatal(err)
 		}
 		if cursor == 0 {
-			if r := list[0]; r.Why != "It is not due before 2026-03-01 13:00:00 UTC." || !r.At.Equal(start) {
+			if r := list[0]; r.Why.String() != "It is not due before 2026-03-01 13:00:00 UTC." || !r.At.Equal(start) {
 				t.Errorf("%+v", r)
 			}
-			if r := list[1]; r.Why != "Acknowledged, 2s after it was due." || !r.At.Equal(after(2)) {
+			if r := list[1]; r.Why.String() != "Acknowledged, 2s after it was due." || !r.At.Equal(after(2)) {
 				t.Errorf("%+v", r)
 			}
 		}
@@ -363,7 +363,7 @@ func TestTheSentenceAboutAnExpiredCopyHoldsInEveryOrder(t *testing.T) {
 		if c.live {
 			k.who.Sessions = []session.Info{{Device: "desk", ConnectedAt: after(c.seen)}, {Device: "phone", ConnectedAt: after(c.connected)}}
 		}
-		if got := k.tell(t).Why; got != "It expired at 2026-03-01 12:00:30 UTC: "+c.want {
+		if got := k.tell(t).Why.String(); got != "It expired at 2026-03-01 12:00:30 UTC: "+c.want {
 			t.Errorf("connected at %d, seen at %d, still there %t: %q", c.connected, c.seen, c.live, got)
 		}
 	}

@@ -1,36 +1,27 @@
 package timeline
 
 import (
-	"fmt"
-	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
-const restarted = "this server started; what it wrote to connections in the two seconds before it ended may not be listed here"
+var restarted = phrase("this server started; what it wrote to connections in the two seconds before it ended may not be listed here")
 
 // connection describes the connection to which a copy was written.
-func connection(a *mailbox.Attempt) string {
-	name := a.Device
-	if name == "" {
-		name = "a connection over " + a.Gateway
-		if a.Gateway == "" {
-			name = "a connection"
-		}
+func connection(a *mailbox.Attempt) Text {
+	name := phrase("%s", a.Device)
+	switch {
+	case a.Device == "" && a.Gateway == "":
+		name = phrase("a connection")
+	case a.Device == "":
+		name = phrase("a connection over %s", a.Gateway)
 	}
 	if a.Node != "" {
-		name += " on " + a.Node
+		name = phrase("%s on %s", name, a.Node)
 	}
 	return name
-}
-
-// acknowledged names the device that has acknowledged a copy, if it is known.
-func acknowledged(a *mailbox.Attempt) string {
-	if a.Device == "" && a.Gateway == "" {
-		return ""
-	}
-	return connection(a)
 }
 
 // tries returns entries for the attempts, except for the acknowledgement that ended the copy: the end has an entry of its own.
@@ -38,23 +29,23 @@ func tries(r *mailbox.Record) (list []Entry) {
 	seen := make(map[string]int)
 	for i := range r.Tried {
 		a := &r.Tried[i]
-		e := Entry{At: a.At, Channel: "live"}
+		e := Entry{At: a.At, Channel: push.Live}
 		to := connection(a)
 		switch a.What {
 		case mailbox.Written:
-			if e.Event, e.Text = "delivered", "written to "+to; seen[to] > 0 {
-				e.Event, e.Text = "redelivered", "written to "+to+" again"
+			if e.Event, e.Text = "delivered", phrase("written to %s", to); seen[to.String()] > 0 {
+				e.Event, e.Text = "redelivered", phrase("written to %s again", to)
 			}
-			seen[to]++
+			seen[to.String()]++
 		case mailbox.Nacked:
-			if e.Event, e.Text = "nacked", to+" could not take it"+because(a.Reason); a.Reason == "" {
-				e.Text += ", and did not say why"
+			if e.Event, e.Text = "nacked", because(phrase("%s could not take it", to), a.Reason); a.Reason == "" {
+				e.Text = phrase("%s could not take it, and did not say why", to)
 			}
 		case mailbox.Acked:
 			if i == last(r) {
 				continue
 			}
-			e.Event, e.Text = "ack", to+" has acknowledged it"
+			e.Event, e.Text = "ack", phrase("%s has acknowledged it", to)
 		}
 		list = append(list, e)
 	}
@@ -71,20 +62,19 @@ func last(r *mailbox.Record) int {
 	return -1
 }
 
-// by names the device that has acknowledged a copy.
-func by(r *mailbox.Record) string {
-	if i := last(r); i >= 0 {
-		if who := acknowledged(&r.Tried[i]); who != "" {
-			return " by " + who
-		}
+// by returns the device that has acknowledged a copy, if it is known.
+func by(r *mailbox.Record) (device Text, known bool) {
+	i := last(r)
+	if i < 0 || r.Tried[i].Device == "" && r.Tried[i].Gateway == "" {
+		return Text{}, false
 	}
-	return ""
+	return connection(&r.Tried[i]), true
 }
 
 // story describes, as a part of a sentence, where and when a copy was written, and how its clients answered.
-func story(r *mailbox.Record) string {
-	var names []string
-	times := make(map[string][]time.Time)
+func story(r *mailbox.Record) Text {
+	var names []Text
+	at := make(map[string][]time.Time)
 	writes := 0
 	for i := range r.Tried {
 		a := &r.Tried[i]
@@ -92,51 +82,51 @@ func story(r *mailbox.Record) string {
 			continue
 		}
 		to := connection(a)
-		if times[to] == nil {
+		if at[to.String()] == nil {
 			names = append(names, to)
 		}
-		times[to] = append(times[to], a.At)
+		at[to.String()] = append(at[to.String()], a.At)
 		writes++
 	}
 	if writes == 0 {
 		return written(r)
 	}
-	var b strings.Builder
+	var t Text
 	for i, to := range names {
-		if i > 0 {
-			b.WriteString(", and ")
+		when := at[to.String()]
+		one := repeats(phrase("written to %s at %s", to, when[0]), when[1:])
+		if t = phrase("%s, and %s", t, one); i == 0 {
+			t = one
 		}
-		fmt.Fprintf(&b, "written to %s at %s%s", to, clock(times[to][0]), repeats(times[to][1:]))
 	}
 	if more := int64(r.Attempts) - int64(writes); more > 0 && len(names) == 1 { // with several connections, each counts its own attempts
-		fmt.Fprintf(&b, ", and %d more that are not known in detail", more)
+		t = phrase("%s, and %s more that are not known in detail", t, uint32(more)) //nolint:gosec // less than Attempts
 	}
-	return b.String() + refused(r)
+	return refused(t, r)
 }
 
 // fewRepeats is the most repeated attempts that are listed individually.
 const fewRepeats = 4
 
-func repeats(at []time.Time) string {
-	short := func(t time.Time) string { return t.UTC().Format("15:04:05") }
+// repeats adds the times at which a copy was written again.
+func repeats(t Text, at []time.Time) Text {
 	switch n := len(at); {
 	case n == 0:
-		return ""
+		return t
 	case n > fewRepeats:
-		return fmt.Sprintf(", and again %s until %s", Times(uint32(n)), short(at[n-1])) //nolint:gosec // some hundreds
+		return phrase("%s, and again %s until %s", t, times(uint32(n)), Hour(at[n-1])) //nolint:gosec // some hundreds
+	case n == 1:
+		return phrase("%s, again at %s", t, Hour(at[0]))
 	}
-	parts := make([]string, len(at))
-	for i, t := range at {
-		parts[i] = short(t)
+	list := phrase("%s", Hour(at[0]))
+	for _, one := range at[1 : len(at)-1] {
+		list = phrase("%s, %s", list, Hour(one))
 	}
-	if n := len(parts); n > 1 {
-		return ", again at " + strings.Join(parts[:n-1], ", ") + " and " + parts[n-1]
-	}
-	return ", again at " + parts[0]
+	return phrase("%s, again at %s and %s", t, list, Hour(at[len(at)-1]))
 }
 
-// refused describes why clients refused a copy.
-func refused(r *mailbox.Record) string {
+// refused adds why clients refused a copy.
+func refused(t Text, r *mailbox.Record) Text {
 	n, reason := r.Nacks, r.Reason
 	said := uint32(0)
 	for i := range r.Tried {
@@ -148,7 +138,7 @@ func refused(r *mailbox.Record) string {
 		}
 	}
 	if n = max(n, said); n == 0 {
-		return ""
+		return t
 	}
-	return "; clients could not take it " + Times(n) + because(reason)
+	return because(phrase("%s; clients could not take it %s", t, times(n)), reason)
 }

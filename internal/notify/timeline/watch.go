@@ -220,7 +220,7 @@ func (t *Timeline) over() bool {
 
 // same reports whether two timelines are equal except for the age of events.
 func (t *Timeline) same(other *Timeline) bool {
-	return without(t.Why) == without(other.Why) && reflect.DeepEqual(t.Entries, other.Entries) && t.Record.Status == other.Record.Status
+	return without(t.Why.String()) == without(other.Why.String()) && reflect.DeepEqual(t.Entries, other.Entries) && t.Record.Status == other.Record.Status
 }
 
 // without leaves numbers out.

@@ -18,6 +18,7 @@ import (
 	"godwit.dev/godwit/internal/access/audit"
 	"godwit.dev/godwit/internal/access/signin"
 	"godwit.dev/godwit/internal/access/signin/provider"
+	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/server/admin/resource"
 	"godwit.dev/godwit/internal/server/admin/words"
@@ -238,15 +239,26 @@ type mistake struct {
 	status int
 	text   string // in English, with places for args
 	args   []any
+	cause  error // of another part of the program, whose words are said; nil: text is
 }
 
 // mistaken makes a mistake. The page shows its text in the person's language.
-func mistaken(status int, text string, args ...any) *mistake { return &mistake{status, text, args} }
+func mistaken(status int, text string, args ...any) *mistake {
+	return &mistake{status: status, text: text, args: args}
+}
 
 func (m *mistake) Error() string { return m.in(words.English) }
 
 // in returns the text in a language.
-func (m *mistake) in(l *words.Language) string { return l.T(m.text, m.args...) }
+func (m *mistake) in(l *words.Language) string {
+	if m.cause == nil {
+		return l.T(m.text, worded(l, m.args)...)
+	}
+	if field, ok := errors.AsType[*notification.FieldError](m.cause); ok {
+		return wholeProblem(l, field)
+	}
+	return problemIn(l, m.cause.Error())
+}
 
 // fail shows an error: a mistake that the person can mend with its text, any other error without details, which go to the log.
 func (a *admin) fail(w http.ResponseWriter, r *http.Request, who person, err error) {

@@ -138,7 +138,7 @@ func (b *builder) write(f *form) {
 	var bad *audience.RuleError
 	if errors.As(err, &bad) {
 		r := &b.Rows[at[bad.Row]]
-		r.Problem, r.AtValue = asSentence(f.speaks(), bad.Problem), bad.Value
+		r.Problem, r.AtValue = problemIn(f.speaks(), bad.Problem), bad.Value
 		b.Problem = f.speaks().T("Row %[1]s: %[2]s", at[bad.Row]+1, r.Problem)
 		return
 	}

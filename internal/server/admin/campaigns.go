@@ -278,10 +278,12 @@ func explain(err error) error {
 	switch {
 	case errors.Is(err, campaign.ErrNotFound):
 		return mistaken(http.StatusNotFound, "There is no such campaign.")
-	case errors.As(err, &state), errors.As(err, &channel):
-		return mistaken(http.StatusConflict, sentence(err.Error()))
+	case errors.As(err, &state):
+		return stateProblem(state)
+	case errors.As(err, &channel):
+		return &mistake{status: http.StatusConflict, cause: err}
 	case errors.As(err, &field):
-		return mistaken(http.StatusUnprocessableEntity, field.Error()+".")
+		return &mistake{status: http.StatusUnprocessableEntity, cause: field}
 	}
 	return err
 }

@@ -59,6 +59,7 @@ func usedTexts(t *testing.T) textSet {
 	textsOfTemplates(t, all)
 	textsOfCode(t, all)
 	textsOfAdvice(t, all)
+	textsOfTimeline(t, all)
 	for _, key := range slices.Sorted(maps.Values(inScripts)) {
 		all.add("language.go", key, "")
 	}

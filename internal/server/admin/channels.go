@@ -190,7 +190,7 @@ func (a *admin) setChannel(v *visit) error {
 	if errors.As(err, &field) {
 		problems := map[string]string{field.Field: fieldProblem(v.lang, field)}
 		if !slices.ContainsFunc(fields, func(known channel.Field) bool { return known.Name == field.Field }) {
-			p.Problem = sentence(field.Error())
+			p.Problem = wholeProblem(v.lang, field)
 		}
 		return a.channel(v, http.StatusUnprocessableEntity, p, fields, f, problems)
 	}

@@ -138,11 +138,11 @@ func why(l *words.Language, d *campaign.Delivery) string {
 	case d.Waits:
 		return l.T("waits until the better variant is known")
 	case d.Detail == "" && d.Recall != "":
-		return l.T("could not be taken back: %s", d.Recall)
+		return l.T("could not be taken back: %s", reasonIn(l, d.Recall))
 	case d.Detail == "" && d.Correction != "":
-		return l.T("could not be corrected: %s", d.Correction)
+		return l.T("could not be corrected: %s", reasonIn(l, d.Correction))
 	}
-	return d.Detail
+	return reasonIn(l, d.Detail)
 }
 
 // chart shows the deliveries that ended on each of the last days.

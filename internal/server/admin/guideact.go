@@ -304,7 +304,7 @@ func (a *admin) guideTest(v *visit) error {
 	return a.acted(v, func(g *guide) {
 		g.Sent = &channelTest{To: to, OK: sent == nil, Outcome: push.Outcome(sent)}
 		if sent != nil {
-			g.Sent.Detail = sentence(sent.Error())
+			g.Sent.Detail = sentence(reasonIn(v.lang, sent.Error()))
 		}
 	})
 }

@@ -85,7 +85,7 @@ func (a *admin) switchedTo(v *visit, on bool, err error) error {
 	case resource.Missing(err):
 		return mistaken(http.StatusNotFound, "There is none of this name.")
 	case errors.As(err, &field):
-		return mistaken(http.StatusUnprocessableEntity, sentence(field.Error()))
+		return mistaken(http.StatusUnprocessableEntity, "%s", wholeProblem(v.lang, field))
 	case err != nil:
 		return err
 	}

@@ -233,7 +233,7 @@ func (a *admin) testRecipient(v *visit) error {
 	}
 	a.Log.InfoContext(v.r.Context(), "test sent on the web page", "app", v.person.App, "recipient", name, "ok", err == nil, "by", v.person.Name())
 	if sent.OK, sent.Outcome = err == nil, push.Outcome(err); err != nil {
-		sent.Detail = sentence(err.Error())
+		sent.Detail = sentence(reasonIn(v.lang, err.Error()))
 	}
 	if v.r.Header.Get("HX-Request") != "" {
 		return a.part(v, "recipient", "sent", sent)

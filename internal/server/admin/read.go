@@ -145,10 +145,13 @@ func problemText(l *words.Language, format string, args []any) string {
 	if format != asItIs {
 		return l.T(sentence(format), args...)
 	}
-	if field, ok := args[0].(*notification.FieldError); ok {
-		return fieldProblem(l, field)
+	switch e := args[0].(type) {
+	case *notification.FieldError:
+		return fieldProblem(l, e)
+	case *campaign.StateError:
+		return stateProblem(e).in(l)
 	}
-	return l.T(sentence(fmt.Sprint(args...)))
+	return problemIn(l, fmt.Sprint(args...))
 }
 
 func (f *reading) text(name string) string { return text(f.Values, name) }

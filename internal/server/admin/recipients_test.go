@@ -100,8 +100,8 @@ func (p *post) Of(_ context.Context, app, id, to string) (*timeline.Timeline, er
 		return nil, mailbox.ErrNotFound
 	}
 	return &timeline.Timeline{
-		Record: p.record(), Why: hostile,
-		Entries: []timeline.Entry{{At: time.Now(), Channel: "webpush", Event: "failed", Text: hostile}},
+		Record: p.record(), Why: timeline.Text{Pattern: "%s", Args: []any{timeline.Reason(hostile)}},
+		Entries: []timeline.Entry{{At: time.Now(), Channel: "webpush", Event: "failed", Text: timeline.Text{Pattern: "%s", Args: []any{hostile}}}},
 	}, nil
 }
 

@@ -278,7 +278,7 @@ func refusedBy(l *words.Language, r *resource.Kind, inputs []resource.Input, typ
 		case isNew && !r.KindIsName && (at == "name" || at == r.NameField):
 			f.problems = map[string]string{"name": fieldProblem(l, field)}
 		default:
-			f.whole = sentence(field.Error())
+			f.whole = wholeProblem(l, field)
 		}
 	}
 	return f, nil
@@ -409,7 +409,7 @@ func missingKind(err error) error {
 // sentences writes problems as the page shows them.
 func sentences(l *words.Language, problems map[string]string) map[string]string {
 	for name, text := range problems {
-		problems[name] = asSentence(l, text)
+		problems[name] = problemIn(l, text)
 	}
 	return problems
 }

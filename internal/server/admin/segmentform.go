@@ -131,7 +131,7 @@ func (a *admin) segmentLook(v *visit, p *segmentPage) (l segmentLook, err error)
 	var bad *notification.FieldError
 	switch {
 	case errors.As(err, &bad):
-		l.Problem = asSentence(v.lang, bad.Problem)
+		l.Problem = problemIn(v.lang, bad.Problem)
 		return l, nil
 	case err != nil:
 		return l, err
@@ -281,7 +281,7 @@ func (a *admin) saveSegment(v *visit, p *segmentPage) error {
 	}
 	var bad *notification.FieldError
 	if err := segment.Check(name, change); errors.As(err, &bad) {
-		f.blame(bad.Field, asItIs, bad.Problem)
+		f.blame(bad.Field, asItIs, bad)
 	}
 	if len(f.Problems) > 0 {
 		return a.segmentForm(v, http.StatusUnprocessableEntity, p)

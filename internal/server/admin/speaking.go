@@ -4,13 +4,13 @@ import (
 	"fmt"
 	"html"
 	"slices"
-	"strings"
 	"time"
 
 	template "github.com/DataDog/datadog-agent/pkg/template/html"
 
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/notify/timeline"
 	"godwit.dev/godwit/internal/objects/object"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/server/admin/words"
@@ -48,6 +48,8 @@ func speaking(l *words.Language) template.FuncMap {
 		"advised":    func(a watch.Advice) string { return advised(l, &a) },
 		"do":         func(a watch.Advice) string { return l.Fill(l.Find(a.Hint), a.Args[:min(1, len(a.Args))]) },
 		"why":        func(t watch.Turned) string { return l.T(t.Why()) },
+		"reason":     func(stored string) string { return reasonIn(l, stored) },
+		"told":       func(t timeline.Text) template.HTML { return told(l, t) },
 		"channel":    func(ch any) string { return l.T(channelWord(push.Channel(fmt.Sprint(ch)))) },
 		"field":      func(name string) string { return l.T(fieldWord(name)) },
 		"channelsOf": func(endpoints []audience.Endpoint) string { return channelsOf(l, endpoints) },
@@ -141,9 +143,4 @@ func choiceIn(l *words.Language, f *form, name string, options []string) (line, 
 		}
 	}
 	return newChoice(f, name, in...)
-}
-
-// asSentence writes a problem as a sentence of a language.
-func asSentence(l *words.Language, text string) string {
-	return l.T(strings.TrimSuffix(sentence(text), "..") + map[bool]string{true: "."}[strings.HasSuffix(text, ".")])
 }

@@ -84,7 +84,7 @@ func textsOfStates(add func(in string, keys ...string)) {
 	for _, o := range shownOutcomes {
 		add("campaigns.go", o.String())
 	}
-	add("endpoints.go", string(audience.Active), string(audience.Disabled), pausedByHand)
+	add("endpoints.go", string(audience.Active), string(audience.Disabled))
 	add("recipients.go", notification.StatusNames()...)
 	add("server.go", watch.Failure, watch.Warning, watch.Refused, "alive", "missing", "default")
 	for _, s := range []hook.State{hook.Active, hook.Failing, hook.Paused, hook.Disabled} {

@@ -213,6 +213,31 @@ func literals(file string, fn *ast.FuncDecl, all textSet) (found int) {
 	return found
 }
 
+// textsOfTimeline finds the texts about what happened to a notification.
+func textsOfTimeline(t *testing.T, all textSet) {
+	t.Helper()
+	files, err := filepath.Glob("../../notify/timeline/*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	for _, file := range files {
+		f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(f, func(n ast.Node) bool {
+			if call, ok := n.(*ast.CallExpr); ok {
+				if name, ok := call.Fun.(*ast.Ident); ok && name.Name == "phrase" {
+					if said, ok := literal(call.Args[0], nil); ok && said != "%s" {
+						all.add(filepath.ToSlash(file), said, "")
+					}
+				}
+			}
+			return true
+		})
+	}
+}
+
 // onlyArgument is a text that says nothing of its own.
 var onlyArgument = regexp.MustCompile(`^%s\.?$`)
 

@@ -188,7 +188,7 @@ func compared(l *words.Language, c *campaign.View) *comparison {
 	}
 	r := &comparison{Counted: reactionsOf(c), Metric: s.Better(), After: duration(s.DecideAfter), DecidesAt: s.DecidesAt(), Decision: s.Decision, Decides: s.Decides() && (s.Decision != nil || !c.Ended())}
 	if r.Decision != nil {
-		r.Reason = decisionReason(l, r.Decision.Reason)
+		r.Reason = reasonIn(l, r.Decision.Reason)
 	}
 	r.Open = r.Decides && r.Decision == nil && (c.State == campaign.Running || c.State == campaign.Paused)
 	add := func(g campaign.Group, name, title string, share int) {

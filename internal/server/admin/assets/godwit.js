@@ -22,6 +22,7 @@ const locale = (() => {
 const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
 const shown = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "short" });
 const exact = new Intl.DateTimeFormat(locale, { dateStyle: "medium", timeStyle: "medium" });
+const hour = new Intl.DateTimeFormat(locale, { timeStyle: "medium" });
 const hover = new Intl.DateTimeFormat(locale, { dateStyle: "full", timeStyle: "long" });
 const calendar = new Intl.DateTimeFormat(locale, { day: "numeric", month: "short", timeZone: "UTC" });
 const ago = new Intl.RelativeTimeFormat(locale, { numeric: "auto", style: "short" });
@@ -53,8 +54,9 @@ function localize(root) {
       continue;
     }
     t.title = hover.format(at);
-    if ("seconds" in t.dataset) {
-      t.textContent = exact.format(at);
+    const form = "seconds" in t.dataset ? exact : "clock" in t.dataset ? hour : undefined;
+    if (form) {
+      t.textContent = form.format(at);
       continue;
     }
     t.dataset.ago = "";

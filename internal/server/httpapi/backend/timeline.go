@@ -85,7 +85,7 @@ func (a *API) RecipientTimeline(c *call.Call) error {
 	for i := range list {
 		r := &list[i]
 		l.Items = append(l.Items, recentJSON{
-			ID: r.Record.ID, Status: r.Record.Status.String(), CreatedAt: call.Moment(r.Record.CreatedAt), At: call.Moment(r.At), Why: r.Why,
+			ID: r.Record.ID, Status: r.Record.Status.String(), CreatedAt: call.Moment(r.Record.CreatedAt), At: call.Moment(r.At), Why: r.Why.String(),
 		})
 	}
 	return c.Value(http.StatusOK, l)
@@ -138,10 +138,10 @@ func (a *API) followTimeline(c *call.Call, id, to string) error {
 }
 
 func viewTimeline(t *timeline.Timeline) timelineJSON {
-	v := timelineJSON{ID: t.Record.ID, To: t.Record.To, Status: t.Record.Status.String(), Why: t.Why, Entries: make([]entryJSON, len(t.Entries))}
+	v := timelineJSON{ID: t.Record.ID, To: t.Record.To, Status: t.Record.Status.String(), Why: t.Why.String(), Entries: make([]entryJSON, len(t.Entries))}
 	for i := range t.Entries {
 		e := &t.Entries[i]
-		v.Entries[i] = entryJSON{At: call.Moment(e.At), Channel: call.OrNull(e.Channel), Event: e.Event, Text: e.Text, Planned: e.Planned}
+		v.Entries[i] = entryJSON{At: call.Moment(e.At), Channel: call.OrNull(string(e.Channel)), Event: e.Event, Text: e.Text.String(), Planned: e.Planned}
 	}
 	return v
 }
