@@ -76,6 +76,15 @@ func (l *Leases) Give(name string, to int) {
 	l.changed.Broadcast()
 }
 
+// Free waits until no server works under a name.
+func (l *Leases) Free(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for l.ends[name] != nil {
+		l.changed.Wait()
+	}
+}
+
 // Held returns the number of held leases.
 func (l *Leases) Held() int {
 	l.mu.Lock()
