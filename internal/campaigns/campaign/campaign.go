@@ -67,8 +67,6 @@ var (
 	ErrNotFound = errors.New("no such campaign")
 	// ErrStale means that another server now owns the app: the former owner's results are ignored.
 	ErrStale = dispatch.ErrStale
-	// ErrChanged means that somebody has changed the campaign since the one who changes it now has read it.
-	ErrChanged = errors.New("somebody else has changed the campaign meanwhile")
 	// ErrReused means that an Idempotency-Key was used before with another body.
 	ErrReused = errors.New("the idempotency key was used with another body")
 )

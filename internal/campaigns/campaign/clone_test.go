@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/sending/push"
 )
 
@@ -46,30 +47,30 @@ func TestACloneHasTheMessageAsItWasSentAndNoTimes(t *testing.T) {
 func TestADraftIsKeptAsFarAsItIsWritten(t *testing.T) {
 	e := newEnv(t, senders{push.Webhook: &provider{}})
 	at := time.Now().Add(time.Hour).Truncate(time.Millisecond)
-	v, err := e.svc.Keep(t.Context(), app, "", campaign.Spec{Name: "Later"}, at, "", "key", [32]byte{1})
+	v, err := e.svc.Keep(t.Context(), app, "", campaign.Spec{Name: "Later"}, at, setting.Match{}, "key", [32]byte{1})
 	if err != nil || v.State != campaign.Draft || !v.SendAt.Equal(at) || !v.Spec.Unwritten() {
 		t.Fatalf("%+v, %v", v, err)
 	}
-	if again, err := e.svc.Keep(t.Context(), app, "", campaign.Spec{Name: "Later"}, at, "", "key", [32]byte{1}); err != nil || again.ID != v.ID || !again.Duplicate {
+	if again, err := e.svc.Keep(t.Context(), app, "", campaign.Spec{Name: "Later"}, at, setting.Match{}, "key", [32]byte{1}); err != nil || again.ID != v.ID || !again.Duplicate {
 		t.Errorf("again: %+v, %v", again, err)
 	}
 	if _, err := e.svc.Start(t.Context(), app, v.ID, time.Time{}); err == nil {
 		t.Error("a campaign that says nothing is started")
 	}
-	if _, err := e.svc.Keep(t.Context(), app, v.ID, campaign.Spec{Rate: -1}, time.Time{}, "", "", [32]byte{}); err == nil {
+	if _, err := e.svc.Keep(t.Context(), app, v.ID, campaign.Spec{Rate: -1}, time.Time{}, setting.Match{}, "", [32]byte{}); err == nil {
 		t.Error("a draft has a rate that cannot be")
 	}
-	if v, err = e.svc.Keep(t.Context(), app, v.ID, hello(), at, "", "", [32]byte{}); err != nil || v.Spec.Unwritten() || v.State != campaign.Draft {
+	if v, err = e.svc.Keep(t.Context(), app, v.ID, hello(), at, setting.Match{}, "", [32]byte{}); err != nil || v.Spec.Unwritten() || v.State != campaign.Draft {
 		t.Fatalf("written: %+v, %v", v, err)
 	}
 	if v, err = e.svc.Start(t.Context(), app, v.ID, time.Time{}); err != nil || v.State != campaign.Scheduled || !v.SendAt.Equal(at) {
 		t.Fatalf("started: %+v, %v", v, err)
 	}
-	if v, err = e.svc.Keep(t.Context(), app, v.ID, hello(), time.Time{}, "", "", [32]byte{}); err != nil || v.State != campaign.Draft || !v.SendAt.IsZero() {
+	if v, err = e.svc.Keep(t.Context(), app, v.ID, hello(), time.Time{}, setting.Match{}, "", [32]byte{}); err != nil || v.State != campaign.Draft || !v.SendAt.IsZero() {
 		t.Errorf("back to a draft: %+v, %v", v, err)
 	}
 	e.start(v.ID)
-	if _, err := e.svc.Keep(t.Context(), app, v.ID, hello(), time.Time{}, "", "", [32]byte{}); err == nil {
+	if _, err := e.svc.Keep(t.Context(), app, v.ID, hello(), time.Time{}, setting.Match{}, "", [32]byte{}); err == nil {
 		t.Error("a campaign that runs becomes a draft")
 	}
 }

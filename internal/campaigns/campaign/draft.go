@@ -3,12 +3,14 @@ package campaign
 import (
 	"context"
 	"time"
+
+	"godwit.dev/godwit/internal/cluster/setting"
 )
 
 // Keep stores a draft: a new one, or in the place of the campaign with this id, which must not have begun. Other than with Create and
 // Revise, it may still lack its message, and it stays a draft with a time: it is scheduled for that when somebody starts it. idem and body
 // are those of Create.
-func (s *Service) Keep(ctx context.Context, app, id string, spec Spec, sendAt time.Time, seen, idem string, body [32]byte) (*View, error) {
+func (s *Service) Keep(ctx context.Context, app, id string, spec Spec, sendAt time.Time, must setting.Match, idem string, body [32]byte) (*View, error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
 	if err := s.compose(ctx, app, &spec); err != nil {
 		return nil, err
@@ -27,8 +29,8 @@ func (s *Service) Keep(ctx context.Context, app, id string, spec Spec, sendAt ti
 		if c.State != Draft && c.State != Scheduled {
 			return &StateError{Action: "be revised", State: c.State, Hint: "it has begun"}
 		}
-		if !c.replaceable(seen, spec, sendAt) {
-			return ErrChanged
+		if err := c.replaceable(must, spec, sendAt); err != nil {
+			return err
 		}
 		c.Spec, c.SendAt, c.Channels, c.State = spec, sendAt.Truncate(time.Millisecond), nil, Draft
 		return nil

@@ -12,6 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/sending/push"
 )
 
@@ -145,8 +146,11 @@ func TestAllowedVerbsDependOnCampaignState(t *testing.T) {
 		"cancel": func(id string) error { _, err := e.svc.Cancel(ctx, app, id); return err },
 		"recall": func(id string) error { _, err := e.svc.Recall(ctx, app, id); return err },
 		"retry":  func(id string) error { _, err := e.svc.RetryUnknown(ctx, app, id); return err },
-		"revise": func(id string) error { _, err := e.svc.Revise(ctx, app, id, hello(), time.Time{}, ""); return err },
-		"delete": func(id string) error { return e.svc.Delete(ctx, app, id) },
+		"revise": func(id string) error {
+			_, err := e.svc.Revise(ctx, app, id, hello(), time.Time{}, setting.Match{})
+			return err
+		},
+		"delete": func(id string) error { return e.svc.Delete(ctx, app, id, setting.Match{}) },
 	}
 	for state, c := range map[campaign.State]struct {
 		by   []string // verbs that lead to it

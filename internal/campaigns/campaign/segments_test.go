@@ -10,6 +10,7 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
 )
@@ -154,7 +155,7 @@ func TestASegmentStaysWithItsCampaignUntilAnotherAudienceIsGiven(t *testing.T) {
 	e.shelf.put("few", "n < 6")
 	revise := func(spec campaign.Spec) *campaign.View {
 		t.Helper()
-		v, err := e.svc.Revise(t.Context(), app, id, spec, time.Time{}, "")
+		v, err := e.svc.Revise(t.Context(), app, id, spec, time.Time{}, setting.Match{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -171,7 +172,7 @@ func TestASegmentStaysWithItsCampaignUntilAnotherAudienceIsGiven(t *testing.T) {
 	if v := revise(was); v.Spec.Segment != nil || v.Spec.Audience.Where != "n > 3" || v.Spec.Asked().Segment != "" {
 		t.Errorf("with another audience: %+v, %+v", v.Spec.Segment, v.Spec.Audience)
 	}
-	_, err := e.svc.Revise(t.Context(), app, id, toSegment("nobody", ""), time.Time{}, "")
+	_, err := e.svc.Revise(t.Context(), app, id, toSegment("nobody", ""), time.Time{}, setting.Match{})
 	var bad *notification.FieldError
 	if !errors.As(err, &bad) || bad.Field != "audience.segment" {
 		t.Errorf("to a segment that there is not: %v", err)

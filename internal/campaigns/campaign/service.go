@@ -12,6 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/preference"
 	"godwit.dev/godwit/internal/cluster/lease"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/dispatch"
 	"godwit.dev/godwit/internal/sending/push"
@@ -155,9 +156,9 @@ func (s *Service) created(ctx context.Context, app string, spec Spec, sendAt tim
 	return c, nil
 }
 
-// Revise replaces a campaign's settings. It fails if the campaign has started, and with ErrChanged if its mark is not seen; an empty seen
-// fits every mark.
-func (s *Service) Revise(ctx context.Context, app, id string, spec Spec, sendAt time.Time, seen string) (*View, error) {
+// Revise replaces a campaign's settings. It fails if the campaign has started, and with *setting.ChangedError if it has not the revision that
+// must demands.
+func (s *Service) Revise(ctx context.Context, app, id string, spec Spec, sendAt time.Time, must setting.Match) (*View, error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
 	if err := s.compose(ctx, app, &spec); err != nil {
 		return nil, err
@@ -179,8 +180,8 @@ func (s *Service) Revise(ctx context.Context, app, id string, spec Spec, sendAt 
 		if c.State != Draft && c.State != Scheduled {
 			return &StateError{Action: "be revised", State: c.State, Hint: "it has begun"}
 		}
-		if !c.replaceable(seen, spec, sendAt) {
-			return ErrChanged
+		if err := c.replaceable(must, spec, sendAt); err != nil {
+			return err
 		}
 		c.Spec, c.SendAt, c.Channels, c.State = spec, sendAt.Truncate(time.Millisecond), channels, Draft
 		if !sendAt.IsZero() {
@@ -455,14 +456,19 @@ func (s *Service) RetryUnknown(ctx context.Context, app, id string) (n int64, er
 	return n, err
 }
 
-// Delete removes a campaign and its report. It fails if the campaign may still have work.
-func (s *Service) Delete(ctx context.Context, app, id string) error {
-	c, err := s.store.Get(ctx, app, id)
+// Delete removes a campaign of the revision that must demands, and its report. It fails if the campaign may still have work.
+func (s *Service) Delete(ctx context.Context, app, id string, must setting.Match) error {
+	c, err := s.store.Change(ctx, app, id, func(c *Campaign) error {
+		if c.State == Draft { // nobody starts or changes it from now on
+			c.State, c.FinishedAt = Cancelled, s.cfg.Now().Truncate(time.Millisecond)
+		}
+		return must.Check("campaign "+c.ID, c.Revision())
+	})
 	if err != nil {
 		return err
 	}
 	switch {
-	case c.State == Draft || c.Ended():
+	case c.Ended():
 	case c.State == Recalling || c.State == Correcting:
 		return &StateError{Action: "be deleted", State: c.State, Hint: "try again when that is done"}
 	default:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"net/http"
 
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/server/admin/words"
 )
 
@@ -20,7 +21,9 @@ var bulkActions = map[string]struct {
 		_, err := c.Cancel(ctx, app, id)
 		return err
 	}},
-	"delete": {"%s campaign: deleted.", "%s campaigns: deleted.", func(ctx context.Context, c Campaigns, app, id string) error { return c.Delete(ctx, app, id) }},
+	"delete": {"%s campaign: deleted.", "%s campaigns: deleted.", func(ctx context.Context, c Campaigns, app, id string) error {
+		return c.Delete(ctx, app, id, setting.Match{})
+	}},
 	"retry": {"%s campaign: sent again where it was unknown whether they arrived.", "%s campaigns: sent again where it was unknown whether they arrived.", func(ctx context.Context, c Campaigns, app, id string) error {
 		_, err := c.RetryUnknown(ctx, app, id)
 		return err

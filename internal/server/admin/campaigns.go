@@ -13,6 +13,7 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/server/admin/words"
@@ -34,10 +35,10 @@ type Campaigns interface {
 	Clone(ctx context.Context, app, id, name, idem string, body [sha256.Size]byte) (*campaign.View, error)
 	Sendable(ctx context.Context, app string, spec campaign.Spec, sendAt time.Time) ([]push.Channel, error)
 	Paces(ctx context.Context, app string, chs []push.Channel) map[push.Channel]float64
-	Keep(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time, seen, idem string, body [sha256.Size]byte) (*campaign.View, error)
-	Revise(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time, seen string) (*campaign.View, error)
+	Keep(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time, must setting.Match, idem string, body [sha256.Size]byte) (*campaign.View, error)
+	Revise(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time, must setting.Match) (*campaign.View, error)
 	Test(ctx context.Context, app, id string, endpoints []audience.ID) ([]campaign.Tested, error)
-	Delete(ctx context.Context, app, id string) error
+	Delete(ctx context.Context, app, id string, must setting.Match) error
 	Report(ctx context.Context, app, id string, only *campaign.Outcome, limit int, cursor int64) (list []campaign.Delivery, next int64, err error)
 	Days(ctx context.Context, app, id string, from, to time.Time) ([]campaign.Day, error)
 }
@@ -364,7 +365,7 @@ func actions(l *words.Language, c *campaign.View) (list []action) {
 
 func (a *admin) deleteCampaign(v *visit) error {
 	ctx, app, id := v.r.Context(), v.person.App, v.r.PathValue("id")
-	if err := a.Campaigns.Delete(ctx, app, id); err != nil {
+	if err := a.Campaigns.Delete(ctx, app, id, setting.Match{}); err != nil {
 		return explain(err)
 	}
 	a.Log.InfoContext(ctx, "campaign deleted on the web page", "app", app, "campaign", id, "by", v.person.Name())

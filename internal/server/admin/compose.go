@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/sending/push"
 )
 
@@ -132,7 +133,7 @@ func (a *admin) editCampaign(v *visit) error {
 	if c.State != campaign.Draft && c.State != campaign.Scheduled {
 		return explain(&campaign.StateError{Action: "be revised", State: c.State, Hint: "it has begun"})
 	}
-	return a.form(v, http.StatusOK, &compose{Form: &form{Values: newValues(&c.Spec, c.SendAt), Kept: kept(v.lang, &c.Spec), lang: v.lang}, ID: c.ID, Was: named(c), Seen: c.Mark()})
+	return a.form(v, http.StatusOK, &compose{Form: &form{Values: newValues(&c.Spec, c.SendAt), Kept: kept(v.lang, &c.Spec), lang: v.lang}, ID: c.ID, Was: named(c), Seen: c.Revision()})
 }
 
 // form shows the form of a campaign, as a whole page or as the part that htmx replaces.
@@ -232,14 +233,14 @@ func (a *admin) save(v *visit, was *campaign.View) error {
 		again.Key = rand.Text()
 		return a.form(v, http.StatusConflict, again)
 	}
-	if errors.Is(err, campaign.ErrChanged) {
+	if _, changed := errors.AsType[*setting.ChangedError](err); changed {
 		return a.changedMeanwhile(v, f, was.ID)
 	}
 	if err == nil && start && f.sendAt.IsZero() && (!c.Duplicate || c.State == campaign.Draft) { // the first press of the button may have started it
 		kept := c
 		if c, err = a.Campaigns.Start(v.r.Context(), v.person.App, kept.ID, time.Time{}); err != nil && was == nil {
 			was = kept // the campaign is a draft now: saving the form again changes it
-			f.Values.Set("seen", kept.Mark())
+			f.Values.Set("seen", kept.Revision())
 			f.blame("", "it is saved as a draft, but was not started")
 			v.w.Header().Set("HX-Push-Url", "/ui/campaigns/"+kept.ID+"/edit")
 		}
@@ -262,9 +263,17 @@ func (a *admin) changedMeanwhile(v *visit, f *reading, id string) error {
 	if err != nil {
 		return explain(err)
 	}
-	f.Values.Set("seen", now.Mark())
+	f.Values.Set("seen", now.Revision())
 	f.blame("", "somebody else has changed this campaign since you opened this page. What you typed is still here: saving again replaces theirs")
 	return a.form(v, http.StatusConflict, newCompose(f, now))
+}
+
+// seen is the revision that the person has read; a form that names none takes any.
+func (f *reading) seen() setting.Match {
+	if seen := f.text("seen"); seen != "" {
+		return setting.Exactly(seen)
+	}
+	return setting.Match{}
 }
 
 // keep stores a posted campaign: as a new one, or as a change or correction of was. A draft may be unfinished.
@@ -276,11 +285,11 @@ func (a *admin) keep(v *visit, f *reading, was *campaign.View, draft bool) (c *c
 	body := sha256.Sum256([]byte(v.r.PostForm.Encode()))
 	switch {
 	case draft && was != nil:
-		c, err = a.Campaigns.Keep(ctx, app, was.ID, f.spec, f.sendAt, f.text("seen"), "", body)
+		c, err = a.Campaigns.Keep(ctx, app, was.ID, f.spec, f.sendAt, f.seen(), "", body)
 	case draft:
-		c, err = a.Campaigns.Keep(ctx, app, "", f.spec, f.sendAt, "", f.text("key"), body)
+		c, err = a.Campaigns.Keep(ctx, app, "", f.spec, f.sendAt, setting.Match{}, f.text("key"), body)
 	case was != nil:
-		c, err = a.Campaigns.Revise(ctx, app, was.ID, f.spec, f.sendAt, f.text("seen"))
+		c, err = a.Campaigns.Revise(ctx, app, was.ID, f.spec, f.sendAt, f.seen())
 	default:
 		c, err = a.Campaigns.Create(ctx, app, f.spec, f.sendAt, f.text("key"), body)
 	}

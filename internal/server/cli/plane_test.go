@@ -45,7 +45,7 @@ var walked = map[string][]string{
 	"topic pub": {"a.b", "x"}, "topic sub": {"a.b", "--timeout", "1ms"}, "events": {"--since", "0", "-n", "1"}, "cluster forget": {"n9"},
 	"endpoint add": {"--chat-id", "1"}, "endpoint get": {"x"}, "endpoint set": {"x", "--locale", "de"}, "endpoint rm": {"x"}, "endpoint import": {"none.csv"}, "endpoint export": {"-"},
 	"campaign create": {"--title", "x", "--channel", "telegram"}, "campaign show": {"x"}, "campaign start": {"x"}, "campaign pause": {"x"}, "campaign resume": {"x"}, "campaign cancel": {"x"}, "campaign recall": {"x"},
-	"campaign correct": {"x", "--title", "y"}, "campaign clone": {"x"}, "campaign decide": {"x", "A"}, "campaign watch": {"x"}, "campaign deliveries": {"x"}, "campaign delete": {"x"}, "campaign test": {"x", "--endpoint", "e"},
+	"campaign correct": {"x", "--title", "y"}, "campaign replace": {"x", "--title", "y"}, "campaign clone": {"x"}, "campaign decide": {"x", "A"}, "campaign watch": {"x"}, "campaign deliveries": {"x"}, "campaign delete": {"x"}, "campaign test": {"x", "--endpoint", "e"},
 	"campaign preview": {"x"}, "campaign retry-unknown": {"x"}, "campaign upload": {"none.png", "--chat", "42"}, "object batch set": {"g", "1s"}, "object batch delete": {"g"}, "audit": {"--server"},
 }
 

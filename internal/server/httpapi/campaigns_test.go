@@ -191,6 +191,39 @@ func TestARetriedCreationMakesOneCampaign(t *testing.T) {
 	}
 }
 
+func TestTwoWhoWriteOneDraftDoNotTakeBackEachOthersWords(t *testing.T) {
+	w, _, _ := campaigns(t)
+	tag := func(a answer) string { return a.header.Get("ETag") }
+	made := w.post("/v1/campaigns", newsCampaign).want(http.StatusCreated)
+	v := decode[campaignView](made)
+	at := "/v1/campaigns/" + v.ID
+	read := tag(w.get(at).want(http.StatusOK))
+	if read == "" || read != tag(made) || !strings.Contains(string(made.body), `"revision":`+read) {
+		t.Fatalf("made as %s, read as %s: %s", tag(made), read, made.body)
+	}
+	put := func(method, title, tag string) answer {
+		r := request{method: method, path: at, header: map[string]string{"If-Match": tag}}
+		if title != "" {
+			r.body = `{"content":{"title":"` + title + `"}}`
+		}
+		return w.do(r)
+	}
+	now := tag(put("PUT", "Mine", read).want(http.StatusOK))
+	if now == read || now == "" {
+		t.Errorf("changed to %s", now)
+	}
+	put("PUT", "Theirs", read).problem(http.StatusPreconditionFailed, "revision-mismatch", "")
+	put("PUT", "Mine", read).want(http.StatusOK) // the same once more: its first answer may have been lost
+	put("PUT", "Theirs", `"`).problem(http.StatusBadRequest, "bad-input", "If-Match")
+	put("DELETE", "", read).problem(http.StatusPreconditionFailed, "revision-mismatch", "")
+	if got := decode[campaignView](w.get(at).want(http.StatusOK)); got.Content["title"] != "Mine" || got.State != "draft" {
+		t.Errorf("it says %v and is %s", got.Content, got.State)
+	}
+	put("PUT", "Theirs", "*").want(http.StatusOK)
+	put("DELETE", "", tag(w.get(at))).want(http.StatusNoContent)
+	w.get(at).problem(http.StatusNotFound, "not-found", "")
+}
+
 func TestBadCampaignsNameTheirField(t *testing.T) {
 	w, _, _ := campaigns(t)
 	for body, field := range map[string]string{

@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/endpoint"
 	"godwit.dev/godwit/internal/campaigns/segment"
 	"godwit.dev/godwit/internal/campaigns/template"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/engine/fair"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/messaging/pubsub"
@@ -62,10 +63,10 @@ type Topics interface {
 // Campaigns has the operations on an app's campaigns.
 type Campaigns interface {
 	Create(ctx context.Context, app string, spec campaign.Spec, sendAt time.Time, idem string, body [sha256.Size]byte) (*campaign.View, error)
-	Revise(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time, seen string) (*campaign.View, error)
+	Revise(ctx context.Context, app, id string, spec campaign.Spec, sendAt time.Time, must setting.Match) (*campaign.View, error)
 	Get(ctx context.Context, app, id string) (*campaign.View, error)
 	List(ctx context.Context, app string, limit int, cursor int64) ([]*campaign.View, error)
-	Delete(ctx context.Context, app, id string) error
+	Delete(ctx context.Context, app, id string, must setting.Match) error
 	Start(ctx context.Context, app, id string, sendAt time.Time) (*campaign.View, error)
 	Pause(ctx context.Context, app, id string) (*campaign.View, error)
 	Resume(ctx context.Context, app, id string) (*campaign.View, error)

@@ -23,6 +23,7 @@ const maxCampaignBody = campaign.MaxContentBytes + audience.MaxRecipients*(notif
 type campaignJSON struct {
 	ID          string               `json:"id"`
 	Name        string               `json:"name"`
+	Revision    string               `json:"revision"` // of its definition, which is the ETag
 	State       campaign.State       `json:"state"`
 	Detail      *string              `json:"detail"` // reason why it is paused or failed
 	Title       string               `json:"title"`
@@ -127,7 +128,7 @@ func publicCounts(counts map[campaign.Outcome]int64) map[string]int64 {
 func viewCampaign(v *campaign.View, whole bool) campaignJSON {
 	s := &v.Spec
 	j := campaignJSON{
-		ID: v.ID, Name: s.Name, State: v.State, Detail: call.OrNull(v.Detail), Title: s.Content.Title, Channels: append([]push.Channel{}, v.Campaign.Channels...),
+		ID: v.ID, Name: s.Name, Revision: v.Revision(), State: v.State, Detail: call.OrNull(v.Detail), Title: s.Content.Title, Channels: append([]push.Channel{}, v.Campaign.Channels...),
 		SendAt: call.Moment(v.SendAt), LocalTime: s.Local, CreatedAt: call.Moment(v.CreatedAt), StartedAt: call.Moment(v.StartedAt), FinishedAt: call.Moment(v.FinishedAt),
 		RateLimit: call.OrNull(s.Rate.String()), QuietHours: s.Quiet, TTL: campaign.Duration(s.Life()), ExpiresAt: call.Moment(s.Expires), Priority: s.Urgency(),
 		CollapseKey: call.OrNull(s.Collapse), UTM: call.OrNull(s.UTM), Track: s.Tracked(),
@@ -180,7 +181,7 @@ func (a *API) CreateCampaign(c *call.Call) error {
 		a.Log.InfoContext(c.Ctx, "campaign created", "app", c.Key.App, "campaign", v.ID, "state", v.State, "by", c.Key.Key)
 	}
 	c.Made = v.ID
-	return c.Value(status, viewCampaign(v, true))
+	return showCampaign(c, status, v)
 }
 
 // CloneCampaign is POST /v1/campaigns/{id}/clone.
@@ -205,20 +206,30 @@ func (a *API) CloneCampaign(c *call.Call) error {
 		a.Log.InfoContext(c.Ctx, "campaign cloned", "app", c.Key.App, "campaign", v.ID, "of", id, "by", c.Key.Key)
 	}
 	c.Made = v.ID
+	return showCampaign(c, status, v)
+}
+
+// showCampaign answers with a whole campaign.
+func showCampaign(c *call.Call, status int, v *campaign.View) error {
+	c.W.Header().Set("ETag", strconv.Quote(v.Revision()))
 	return c.Value(status, viewCampaign(v, true))
 }
 
 // ReviseCampaign is PUT /v1/campaigns/{id}: it changes a campaign that has not begun.
 func (a *API) ReviseCampaign(c *call.Call) error {
+	must, err := c.Match()
+	if err != nil {
+		return err
+	}
 	spec, sendAt, _, err := a.campaignBody(c)
 	if err != nil {
 		return err
 	}
-	v, err := a.Campaigns.Revise(c.Ctx, c.Key.App, c.R.PathValue("id"), spec, sendAt, "")
+	v, err := a.Campaigns.Revise(c.Ctx, c.Key.App, c.R.PathValue("id"), spec, sendAt, must)
 	if err != nil {
 		return campaignError(err)
 	}
-	return c.Value(http.StatusOK, viewCampaign(v, true))
+	return showCampaign(c, http.StatusOK, v)
 }
 
 func (a *API) campaignBody(c *call.Call) (spec campaign.Spec, sendAt time.Time, body []byte, err error) {
@@ -312,7 +323,7 @@ func (a *API) GetCampaign(c *call.Call) error {
 	if err != nil {
 		return campaignError(err)
 	}
-	return c.Value(http.StatusOK, viewCampaign(v, true))
+	return showCampaign(c, http.StatusOK, v)
 }
 
 // DeleteCampaign is DELETE /v1/campaigns/{id}.
@@ -320,8 +331,12 @@ func (a *API) DeleteCampaign(c *call.Call) error {
 	if _, err := c.Params(); err != nil {
 		return err
 	}
+	must, err := c.Match()
+	if err != nil {
+		return err
+	}
 	id := c.R.PathValue("id")
-	if err := a.Campaigns.Delete(c.Ctx, c.Key.App, id); err != nil {
+	if err := a.Campaigns.Delete(c.Ctx, c.Key.App, id, must); err != nil {
 		return campaignError(err)
 	}
 	a.Log.InfoContext(c.Ctx, "campaign deleted", "app", c.Key.App, "campaign", id, "by", c.Key.Key)

@@ -204,7 +204,7 @@ func (a *API) setApp(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	if change.Tag, err = ifMatch(c); err != nil {
+	if change.Tag, err = c.IfMatch(); err != nil {
 		return err
 	}
 	if err := a.Apps.SetApp(c.Ctx, name, change); err != nil {
@@ -219,7 +219,7 @@ func (a *API) deleteApp(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	tag, err := ifMatch(c)
+	tag, err := c.IfMatch()
 	if err != nil {
 		return err
 	}
@@ -228,23 +228,6 @@ func (a *API) deleteApp(c *call.Call) error {
 	}
 	a.Log.InfoContext(c.Ctx, "app deleted over the API", "app", name, "by", c.Key.Key)
 	return c.NoContent()
-}
-
-// ifMatch returns the tag in If-Match; nil: any will do.
-func ifMatch(c *call.Call) (*string, error) {
-	vs := c.R.Header["If-Match"]
-	switch {
-	case len(vs) == 0, len(vs) == 1 && vs[0] == "*":
-		return nil, nil
-	case len(vs) > 1:
-		return nil, notification.BadField("If-Match", "is given twice")
-	}
-	tag, begins := strings.CutPrefix(vs[0], `"`)
-	tag, ends := strings.CutSuffix(tag, `"`)
-	if !begins || !ends || strings.ContainsAny(tag, `",`) {
-		return nil, notification.BadField("If-Match", `must be * or one revision, like "lx2m4f-3"`)
-	}
-	return &tag, nil
 }
 
 // decodeApp reads an app's settings; the name only of a new app.

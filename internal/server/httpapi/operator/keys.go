@@ -158,7 +158,7 @@ func (a *API) DeleteKey(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	must, err := match(c)
+	must, err := c.Match()
 	if err != nil {
 		return err
 	}

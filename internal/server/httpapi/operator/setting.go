@@ -7,7 +7,6 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/cluster/setting"
-	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
@@ -59,7 +58,7 @@ func (s settings[V]) routes(a *API) []call.Route {
 			return showRevised(c, http.StatusOK, v)
 		})},
 		{Pattern: "PUT " + one, Role: write, Operator: call.AnyApp, Action: s.kind + ".set", Serve: s.named(func(c *call.Call, name string) error {
-			must, err := match(c)
+			must, err := c.Match()
 			if err != nil {
 				return err
 			}
@@ -78,7 +77,7 @@ func (s settings[V]) routes(a *API) []call.Route {
 			return showRevised(c, http.StatusOK, v)
 		})},
 		{Pattern: "DELETE " + one, Role: write, Operator: call.AnyApp, Action: s.kind + ".delete", Serve: s.named(func(c *call.Call, name string) error {
-			must, err := match(c)
+			must, err := c.Match()
 			if err == nil {
 				err = s.drop(c, name, must)
 			}
@@ -100,25 +99,6 @@ func showRevised[V interface{ tag() *string }](c *call.Call, status int, v V) er
 		c.W.Header().Set("ETag", strconv.Quote(*tag))
 	}
 	return c.Value(status, v)
-}
-
-// match reads the revision that a request requires: that in If-Match, or with "If-None-Match: *" none.
-func match(c *call.Call) (setting.Match, error) {
-	tag, err := ifMatch(c)
-	none := c.R.Header.Values("If-None-Match")
-	switch {
-	case err != nil:
-		return setting.Match{}, err
-	case len(none) > 0 && tag != nil:
-		return setting.Match{}, notification.BadField("If-None-Match", "contradicts If-Match: give one")
-	case len(none) > 1 || len(none) == 1 && none[0] != "*":
-		return setting.Match{}, notification.BadField("If-None-Match", "must be *: only if there is none yet")
-	case len(none) == 1:
-		return setting.Exactly(""), nil
-	case tag != nil:
-		return setting.Exactly(*tag), nil
-	}
-	return setting.Match{}, nil
 }
 
 // named makes a call that serves the setting named by the path.

@@ -1,0 +1,37 @@
+package campaign
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"time"
+
+	"godwit.dev/godwit/internal/cluster/setting"
+)
+
+// Revision returns a fingerprint of a campaign's definition and time. Whoever changes a campaign names the revision that they have seen, so
+// that nobody replaces what they have not read. A segment's expression is left out: the server reads it, and nobody writes it here.
+func (c *Campaign) Revision() string { return revision(c.Spec, c.SendAt) }
+
+func revision(spec Spec, sendAt time.Time) string {
+	spec.Segment = nil
+	says, err := json.Marshal(struct {
+		Spec   *Spec
+		SendAt int64
+	}{&spec, sendAt.UnixMilli()})
+	if err != nil {
+		return "unreadable" // cannot happen: the definition was read from JSON
+	}
+	sum := sha256.Sum256(says)
+	return hex.EncodeToString(sum[:8])
+}
+
+// replaceable fails if the campaign has another revision than the one that a change requires. Storing the same again loses nothing, as when
+// a button is pressed twice.
+func (c *Campaign) replaceable(must setting.Match, spec Spec, sendAt time.Time) error {
+	now := c.Revision()
+	if revision(spec, sendAt) == now {
+		return nil
+	}
+	return must.Check("campaign "+c.ID, now)
+}
