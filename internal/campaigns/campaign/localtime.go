@@ -10,7 +10,7 @@ import (
 // LocalTime sends a campaign at one date and time of the day where each recipient is.
 type LocalTime struct {
 	At       string `json:"at"`                 // like 2026-12-01T09:00, without a zone
-	Fallback string `json:"fallback,omitempty"` // time zone of recipients who have none; empty: UTC
+	Fallback string `json:"fallback,omitempty"` // time zone of recipients who have none; empty: that of the quiet hours, or else UTC
 	Passed   string `json:"passed,omitempty"`   // for zones in which it has passed when the campaign begins; empty: NextDay
 }
 
@@ -33,18 +33,17 @@ type localTimes struct {
 	atOnce   bool
 }
 
-// parse checks a local time.
-func (l *LocalTime) parse() (*localTimes, error) {
+// localTimes prepares the campaign's local time, of which there is one.
+func (s *Spec) localTimes() (*localTimes, error) {
 	const field = "local_time"
-	t := &localTimes{fallback: time.UTC, atOnce: l.Passed == AtOnce}
+	l := s.Local
+	t := &localTimes{atOnce: l.Passed == AtOnce}
 	var err error
 	if t.wall, err = time.Parse("2006-01-02T15:04", l.At); err != nil {
 		return nil, notification.BadField(field+".at", "%.40q is not a date and a time of the day like 2026-12-01T09:00, without a zone", l.At)
 	}
-	if l.Fallback != "" {
-		if t.fallback, err = quiet.CheckZone(field+".fallback", l.Fallback); err != nil {
-			return nil, err
-		}
+	if t.fallback, err = s.fallback(); err != nil {
+		return nil, err
 	}
 	switch l.Passed {
 	case "", NextDay, AtOnce:
@@ -95,7 +94,7 @@ func (s *Spec) checkLocal(now time.Time) error {
 	if s.Local == nil {
 		return nil
 	}
-	t, err := s.Local.parse()
+	t, err := s.localTimes()
 	switch {
 	case err != nil:
 		return err
@@ -117,7 +116,7 @@ func (s *Spec) beginsAt(sendAt, now time.Time) (time.Time, error) {
 	if !sendAt.IsZero() {
 		return sendAt, notification.BadField("send_at", "is the time in one zone, and local_time that in each recipient's; give one of them")
 	}
-	t, err := s.Local.parse()
+	t, err := s.localTimes()
 	if err != nil {
 		return sendAt, err
 	}
@@ -129,7 +128,7 @@ func (s *Spec) LocalSpan(now time.Time) (from, to time.Time, ok bool) {
 	if s.Local == nil {
 		return from, to, false
 	}
-	t, err := s.Local.parse()
+	t, err := s.localTimes()
 	if err != nil {
 		return from, to, false
 	}

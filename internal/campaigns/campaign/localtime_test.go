@@ -37,7 +37,7 @@ func TestALocalTimeIsDueWhenClocksShowIt(t *testing.T) {
 		{"passed before the change: the next day's time", "2026-10-24T09:00", "", "", "2026-10-24T12:00:00Z", "Europe/Oslo", "2026-10-25T08:00:00Z"},
 		{"a date that a zone skipped", "2011-12-30T09:00", "", "", "2011-12-29T19:00:00Z", "Pacific/Apia", "2011-12-30T10:00:00Z"},
 	} {
-		l, err := (&LocalTime{At: c.at, Fallback: c.fallback, Passed: c.passed}).parse()
+		l, err := (&Spec{Local: &LocalTime{At: c.at, Fallback: c.fallback, Passed: c.passed}}).localTimes()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -41,13 +41,11 @@ func (s *Service) send(ctx context.Context, c *Campaign, t *task) error {
 	t.own.limits.forget() // this campaign counts from now on
 	r := &run{s: s, c: c, t: t, named: namedBy(c), landed: make(chan struct{}, 1)}
 	r.final.Store(!c.Spec.Decides())
-	if c.Spec.Quiet != nil {
-		if r.quiet, err = c.Spec.Quiet.parse(); err != nil {
-			return err
-		}
+	if r.quiet, err = c.Spec.quietTimes(); err != nil {
+		return err
 	}
 	if c.Spec.Local != nil {
-		if r.local, err = c.Spec.Local.parse(); err != nil {
+		if r.local, err = c.Spec.localTimes(); err != nil {
 			return err
 		}
 	}

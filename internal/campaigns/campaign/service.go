@@ -268,7 +268,7 @@ func (s *Service) view(ctx context.Context, c *Campaign) (*View, error) {
 		v.ETA = end
 	}
 	if c.Spec.Local != nil {
-		if l, err := c.Spec.Local.parse(); err == nil {
+		if l, err := c.Spec.localTimes(); err == nil {
 			if last := l.last(c.StartedAt); v.ETA.Before(last) && now.Before(last) {
 				v.ETA = last.Add(time.Duration(c.Spec.Spread))
 			}

@@ -69,7 +69,7 @@ type QuietHours struct {
 	From     string `json:"from"` // HH:MM
 	To       string `json:"to"`
 	Timezone string `json:"timezone,omitempty"` // "recipient" (default) or an IANA name, which then applies to all recipients
-	Fallback string `json:"fallback,omitempty"` // time zone of recipients who have none; empty: UTC
+	Fallback string `json:"fallback,omitempty"` // time zone of recipients who have none; empty: that of the local time, or else UTC
 }
 
 // Tracked reports whether receivers report that the message was shown and clicked.
@@ -171,12 +171,10 @@ func (s *Spec) Check(now, sendAt time.Time) error {
 	if _, err := url.ParseQuery(s.UTM); err != nil || strings.ContainsAny(s.UTM, "?# \t\r\n") {
 		return notification.BadField("utm", "must be a query like utm_source=news&utm_medium=push")
 	}
-	if s.Quiet != nil {
-		if _, err := s.Quiet.parse(); err != nil {
-			return err
-		}
+	if _, err := s.quietTimes(); err != nil {
+		return err
 	}
-	return nil
+	return s.checkFallback()
 }
 
 // Rate is a number of sends per second. In JSON it is like "25/s"; 0 means not set.

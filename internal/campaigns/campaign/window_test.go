@@ -6,11 +6,11 @@ import (
 )
 
 func TestQuietHoursEndInTheRecipientsMorning(t *testing.T) {
-	night, err := (&QuietHours{From: "22:00", To: "08:00", Timezone: "recipient", Fallback: "Europe/Oslo"}).parse()
+	night, err := (&Spec{Quiet: &QuietHours{From: "22:00", To: "08:00", Timezone: "recipient", Fallback: "Europe/Oslo"}}).quietTimes()
 	if err != nil {
 		t.Fatal(err)
 	}
-	noon, err := (&QuietHours{From: "12:00", To: "13:30", Timezone: "Asia/Tokyo"}).parse()
+	noon, err := (&Spec{Quiet: &QuietHours{From: "12:00", To: "13:30", Timezone: "Asia/Tokyo"}}).quietTimes()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,73 @@ func TestBadQuietHoursNameTheirField(t *testing.T) {
 		"quiet_hours.timezone": {From: "22:00", To: "08:00", Timezone: "Local"},
 		"quiet_hours.fallback": {From: "22:00", To: "08:00", Fallback: "../etc/passwd"},
 	} {
-		_, err := q.parse()
+		_, err := (&Spec{Quiet: &q}).quietTimes()
 		wantField(t, err, field)
+	}
+}
+
+func TestQuietHoursAndLocalTimesHaveOneZoneForThoseWithout(t *testing.T) {
+	local := func(zone string) *LocalTime { return &LocalTime{At: "2026-12-24T09:00", Fallback: zone} }
+	night := func(zone string) *QuietHours { return &QuietHours{From: "22:00", To: "08:00", Fallback: zone} }
+	for _, c := range []struct {
+		name string
+		spec Spec
+		want string
+	}{
+		{"given with the local time", Spec{Local: local("Europe/Oslo"), Quiet: night("")}, "Europe/Oslo"},
+		{"given with the quiet hours", Spec{Local: local(""), Quiet: night("Asia/Tokyo")}, "Asia/Tokyo"},
+		{"given in both", Spec{Local: local("Asia/Tokyo"), Quiet: night("Asia/Tokyo")}, "Asia/Tokyo"},
+		{"given in neither", Spec{Local: local(""), Quiet: night("")}, "UTC"},
+		{"without a local time", Spec{Quiet: night("Europe/Oslo")}, "Europe/Oslo"},
+	} {
+		w, err := c.spec.quietTimes()
+		if err != nil || w.fallback.String() != c.want || c.spec.Fallback() != c.want {
+			t.Errorf("%s: quiet hours are in %v, %v", c.name, w, err)
+		}
+		if c.spec.Local != nil {
+			if l, err := c.spec.localTimes(); err != nil || l.fallback.String() != c.want {
+				t.Errorf("%s: the local time is in %v, %v", c.name, l, err)
+			}
+		}
+		if err := c.spec.checkFallback(); err != nil {
+			t.Errorf("%s: %v", c.name, err)
+		}
+	}
+	two := Spec{Local: local("Europe/Oslo"), Quiet: night("Asia/Tokyo")}
+	wantField(t, two.checkFallback(), "quiet_hours.fallback")
+}
+
+func TestTheExpectedEndKeepsQuietHours(t *testing.T) {
+	at := func(text string) time.Time {
+		at, err := time.Parse(time.RFC3339, text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return at
+	}
+	oslo := &QuietHours{From: "22:00", To: "08:00", Timezone: "Europe/Oslo"}
+	each := &QuietHours{From: "22:00", To: "08:00"}
+	for _, c := range []struct {
+		name        string
+		spec        Spec
+		begin       string
+		needs       time.Duration
+		end, latest string
+	}{
+		{"without quiet hours", Spec{Spread: Duration(3 * time.Hour)}, "2026-12-01T10:00:00Z", time.Hour, "2026-12-01T13:00:00Z", ""},
+		{"by day", Spec{Quiet: oslo}, "2026-12-01T10:00:00Z", time.Hour, "2026-12-01T11:00:00Z", ""},
+		{"into the night", Spec{Quiet: oslo}, "2026-12-01T20:30:00Z", time.Hour, "2026-12-02T07:30:00Z", ""},
+		{"spread into the night", Spec{Quiet: oslo, Spread: Duration(2 * time.Hour)}, "2026-12-01T20:30:00Z", time.Minute, "2026-12-02T07:00:00Z", ""},
+		{"it is over before", Spec{Quiet: oslo, Expires: at("2026-12-01T22:00:00Z")}, "2026-12-01T20:30:00Z", time.Hour, "2026-12-01T22:00:00Z", ""},
+		{"in each recipient's zone", Spec{Quiet: each}, "2026-12-01T10:00:00Z", 0, "2026-12-01T10:00:00Z", "2026-12-01T20:00:00Z"}, // where it is 22:00 then
+	} {
+		end, latest := c.spec.End(at(c.begin), c.needs)
+		got := ""
+		if !latest.IsZero() {
+			got = latest.UTC().Format(time.RFC3339)
+		}
+		if end.UTC().Format(time.RFC3339) != c.end || got != c.latest {
+			t.Errorf("%s: ends at %s, or %s; want %s, %s", c.name, end.UTC(), latest.UTC(), c.end, c.latest)
+		}
 	}
 }

@@ -240,6 +240,9 @@ type mistake struct {
 	text   string // in English, with places for args
 	args   []any
 	cause  error // of another part of the program, whose words are said; nil: text is
+
+	troubles []trouble // with fields of the form at the path at
+	at       string
 }
 
 // mistaken makes a mistake. The page shows its text in the person's language.
@@ -263,10 +266,10 @@ func (m *mistake) in(l *words.Language) string {
 // fail shows an error: a mistake that the person can mend with its text, any other error without details, which go to the log.
 func (a *admin) fail(w http.ResponseWriter, r *http.Request, who person, err error) {
 	l := a.language(r)
-	status, text := http.StatusInternalServerError, l.T("Something went wrong on the server. Its log says more.")
+	status, n := http.StatusInternalServerError, notice{Text: l.T("Something went wrong on the server. Its log says more.")}
 	var m *mistake
 	if errors.As(err, &m) {
-		status, text = m.status, m.in(l)
+		status, n = m.status, notice{m.in(l), m.at, m.troubles}
 	} else {
 		a.Log.ErrorContext(r.Context(), "page failed", "path", r.URL.Path, "error", err)
 	}
@@ -277,10 +280,16 @@ func (a *admin) fail(w http.ResponseWriter, r *http.Request, who person, err err
 	if r.Header.Get("HX-Request") != "" {
 		w.Header().Set("HX-Retarget", "#notice")
 		w.Header().Set("HX-Reswap", "innerHTML")
-		a.render(w, r, who.Role, status, "notice", "notice", text)
+		a.render(w, r, who.Role, status, "notice", "notice", n)
 		return
 	}
-	a.render(w, r, who.Role, status, "error", "page", frame{Title: l.T("Error"), Person: who, Version: a.Version, Content: text})
+	a.render(w, r, who.Role, status, "error", "page", frame{Title: l.T("Error"), Person: who, Version: a.Version, Content: n})
+}
+
+// notice says what did not work, with links to the fields of the form where it is mended.
+type notice struct {
+	Text, At string
+	Troubles []trouble
 }
 
 // frame is the data that the template of every whole page gets.

@@ -406,7 +406,9 @@ func (a *admin) actOnCampaign(v *visit) error {
 	var err error
 	switch name := v.r.PathValue("action"); name {
 	case "start":
-		c, err = a.Campaigns.Start(ctx, app, id, time.Time{})
+		if c, err = a.Campaigns.Start(ctx, app, id, time.Time{}); err != nil {
+			return a.unstartable(v, id, err)
+		}
 	case "pause":
 		c, err = a.Campaigns.Pause(ctx, app, id)
 	case "resume":

@@ -133,7 +133,14 @@ func (a *admin) editCampaign(v *visit) error {
 	if c.State != campaign.Draft && c.State != campaign.Scheduled {
 		return explain(&campaign.StateError{Action: "be revised", State: c.State, Hint: "it has begun"})
 	}
-	return a.form(v, http.StatusOK, &compose{Form: &form{Values: newValues(&c.Spec, c.SendAt), Kept: kept(v.lang, &c.Spec), lang: v.lang}, ID: c.ID, Was: named(c), Seen: c.Revision()})
+	f := readingOf(v, c)
+	if v.r.URL.Query().Has("check") {
+		f.check(a, false)
+	} else {
+		f.Problems = nil
+	}
+	f.Kept = kept(v.lang, &c.Spec)
+	return a.form(v, http.StatusOK, &compose{Form: &f.form, ID: c.ID, Was: named(c), Seen: c.Revision()})
 }
 
 // form shows the form of a campaign, as a whole page or as the part that htmx replaces.

@@ -39,6 +39,9 @@ func newValues(s *campaign.Spec, sendAt time.Time) url.Values {
 		v.Set(name, value)
 	}
 	variantValues(v, s)
+	if s.Quiet != nil && s.Quiet.Fallback != "" || s.Local != nil && s.Local.Fallback != "" {
+		v.Set("fallback", s.Fallback())
+	}
 	tick(v, "track", s.Tracked())
 	for _, ch := range s.Audience.Channels {
 		v.Add("channel", string(ch))
@@ -46,7 +49,6 @@ func newValues(s *campaign.Spec, sendAt time.Time) url.Values {
 	if q := s.Quiet; q != nil {
 		v.Set("quiet_from", q.From)
 		v.Set("quiet_to", q.To)
-		v.Set("quiet_fallback", q.Fallback)
 		if q.Timezone != anyZone {
 			v.Set("quiet_timezone", q.Timezone)
 		}
@@ -142,14 +144,14 @@ var labels = map[string]string{
 	"category": "Category", "language": "The language above", "data": "Data (JSON)", "tags_any": "With any of these tags", "tags_all": "With all of these tags", "where": "And where", "description": "Whom it picks, in words", "segment": "In the segment",
 	"recipients": "Only these recipients", "endpoints": "Only these endpoints", "send_at": "Not before", "expires_at": "Over at", "rate": "At most", "spread": "Spread over",
 	"ttl": "Tried for", "priority": "Priority", "collapse_key": "Collapse key", "quiet_from": "Quiet from", "quiet_to": "Quiet to",
-	"quiet_timezone": "Time zone of quiet hours", "quiet_fallback": "Time zone of whom none is known", "parse_mode": "Title and text are",
+	"quiet_timezone": "Time zone of quiet hours", "fallback": "Zone of whom none is known", "parse_mode": "Title and text are",
 	"media": "Beside the text", "media_url": "Its URL, or the id of a file", "album": "Album", "silent": "No sound", "no_preview": "No preview of links",
 	"require_interaction": "Stays until it is closed", "track": "Count views and clicks",
 	"button-text": "Label", "button-url": "Opens", "button-callback": "Or reports as", "button-ack": "Acknowledges the notification", "button-beside": "Beside the one before",
 	"action-title": "Label", "action-url": "Opens", "action-icon": "Icon", "action-action": "Name for your page's script",
 	"locale-tag": "Language", "locale-title": "Title", "locale-body": "Text", "locale-icon": "Icon", "locale-image": "Picture", "locale-url": "Link",
 	"b_template": "Template of variant B", "b_title": "Title of B", "b_body": "Text of B", "b_url": "Link of B", "b_image": "Picture of B", "share_a": "A goes to, in percent", "share_b": "B goes to, in percent",
-	"metric": "The better one has", "decide_after": "Decided after", "local_at": "Or at this time where each recipient is", "local_fallback": "Zone of whom none is known", "local_passed": "Where it has passed",
+	"metric": "The better one has", "decide_after": "Decided after", "local_at": "Or at this time where each recipient is", "local_passed": "Where it has passed",
 	"locale-data": "Data (JSON)", "to": "To", "ack": "Done when", "step": "Steps", "step-channel": "Channel", "step-after": "After",
 }
 

@@ -254,7 +254,7 @@ func TestEachFieldSaysWhatIsWrongWithItAndLosesNothing(t *testing.T) {
 		{"quiet_from", "25:00", "is not a time of day", url.Values{"quiet_to": {"07:00"}}},
 		{"quiet_to", "22:00", "is the same as from", url.Values{"quiet_from": {"22:00"}}},
 		{"quiet_timezone", "Mars/Base", "", url.Values{"quiet_from": {"22:00"}, "quiet_to": {"07:00"}}},
-		{"quiet_fallback", "Mars/Base", "", url.Values{"quiet_from": {"22:00"}, "quiet_to": {"07:00"}}},
+		{"fallback", "Mars/Base", "", url.Values{"quiet_from": {"22:00"}, "quiet_to": {"07:00"}}},
 		{"parse_mode", "BBCode", "is none of HTML", nil},
 		{"media", "hologram", "is none of photo", nil},
 		{"album", "photo", "write each line like", nil},
@@ -385,10 +385,16 @@ func TestADraftMayBeUnfinishedAndHaveATime(t *testing.T) {
 	if c.State != campaign.Draft || !c.SendAt.Equal(at) || c.Spec.Name != "Later" || c.Spec.Rate != 5 {
 		t.Fatalf("kept as %s at %s: %+v", c.State, c.SendAt, c.Spec)
 	}
-	if status, page := b.post("/ui/campaigns/"+id+"/start", nil); status != http.StatusUnprocessableEntity || !strings.Contains(page, "content.title") {
+	status, page := b.post("/ui/campaigns/"+id+"/start", nil)
+	if wants(t, page, "It cannot be sent as it is", `<a href="/ui/campaigns/`+id+`/edit?check#title">Title</a>: Write a title or a text`); status != http.StatusUnprocessableEntity || strings.Contains(page, "content.title") {
 		t.Errorf("without a message its start is answered %d:\n%s", status, page)
 	}
-	_, page := b.get("/ui/campaigns/" + id + "/edit")
+	if _, page = b.get("/ui/campaigns/" + id + "/edit?check"); problemAt(t, page, "title") == "" {
+		t.Errorf("the form does not show what is missing:\n%s", page)
+	}
+	if _, page = b.get("/ui/campaigns/" + id + "/edit"); problemAt(t, page, "title") != "" {
+		t.Errorf("the form complains of what nobody has asked:\n%s", page)
+	}
 	form = formOf(t, page)
 	if form.Get("send_at") != at.Format("2006-01-02T15:04") || form.Get("name") != "Later" || form.Get("title") != "" {
 		t.Errorf("the form: %v", form)

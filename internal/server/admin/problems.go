@@ -51,9 +51,9 @@ func (f *reading) refused(err error) (status int, ok bool) {
 // both.
 var formNames = map[string]string{
 	"content": "body", "quiet_hours.from": "quiet_from", "quiet_hours.to": "quiet_to", "quiet_hours.timezone": "quiet_timezone",
-	"quiet_hours.fallback": "quiet_fallback", "audience.channels": "channel",
+	"quiet_hours.fallback": "fallback", "audience.channels": "channel",
 	"variants": "b_title", "variants[0].share": "share_a", "variants[1].share": "share_b", "variants[1].template": "b_template", "local_time.at": "local_at",
-	"local_time.fallback": "local_fallback", "local_time.passed": "local_passed",
+	"local_time.fallback": "fallback", "local_time.passed": "local_passed",
 	"content.telegram.photo": "media_url", "content.telegram.video": "media_url", "content.telegram.animation": "media_url", "content.telegram.document": "media_url",
 	"content.telegram.audio": "media_url", "content.telegram.sticker": "media_url",
 }

@@ -25,6 +25,7 @@ type outlook struct {
 	Spread  time.Duration
 	Begin   time.Time // zero: at once
 	End     time.Time // zero: not known
+	Latest  time.Time // where it is quiet then; zero: no later
 }
 
 // reachedOver is the number of addresses that a campaign reaches over one channel.
@@ -62,17 +63,19 @@ func (a *admin) outlook(v *visit, s *campaign.Spec, sendAt time.Time) (o outlook
 
 // end estimates when the last message is sent.
 func (o *outlook) end(now time.Time, s *campaign.Spec) {
-	took := max(o.Took, o.Spread)
 	if from, to, ok := s.LocalSpan(now); ok {
-		o.Begin, o.End = from, to.Add(o.Spread)
+		o.Begin = from
+		o.End, o.Latest = s.End(to, 0)
 		return
 	}
-	if took == 0 || o.Looked > 0 || s.Decides() { // the rest's end depends on the decision
+	if max(o.Took, o.Spread) == 0 || o.Looked > 0 || s.Decides() { // the rest's end depends on the decision
 		return
 	}
-	if o.End = now.Add(took); o.Begin.After(now) {
-		o.End = o.Begin.Add(took)
+	begin := now
+	if o.Begin.After(now) {
+		begin = o.Begin
 	}
+	o.End, o.Latest = s.End(begin, o.Took)
 }
 
 // estimate finds how long the messages take: channels send beside each other, each at its provider's pace, and all together at most at the

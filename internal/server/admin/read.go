@@ -59,6 +59,9 @@ func (a *admin) readForm(v *visit, was *campaign.View) (*reading, error) {
 	f.audience()
 	f.pace(was)
 	f.readLocal()
+	if f.text("fallback") != "" && f.spec.Quiet == nil && f.spec.Local == nil {
+		f.blame("fallback", "is for quiet hours and for a time of the day, and there is neither")
+	}
 	return f, a.readVariants(v, f, &before)
 }
 
@@ -166,7 +169,7 @@ func (f *reading) content() {
 	c.WebPush.RequireInteraction, c.WebPush.Actions = f.Values.Has("require_interaction"), f.readActions("action")
 	c.Locales = f.readLocales()
 	if c.Title == "" && c.Body == "" && c.Telegram.Sticker == "" {
-		f.blame("title", "write a title or a text: an empty message says nothing")
+		f.blame("title", unwritten)
 	}
 }
 
@@ -322,10 +325,11 @@ func (f *reading) duration(name string, was campaign.Duration) campaign.Duration
 }
 
 func readQuiet(f url.Values, was *campaign.QuietHours) *campaign.QuietHours {
-	q := campaign.QuietHours{From: text(f, "quiet_from"), To: text(f, "quiet_to"), Timezone: text(f, "quiet_timezone"), Fallback: text(f, "quiet_fallback")}
+	q := campaign.QuietHours{From: text(f, "quiet_from"), To: text(f, "quiet_to"), Timezone: text(f, "quiet_timezone")}
 	if q == (campaign.QuietHours{}) {
 		return nil
 	}
+	q.Fallback = text(f, "fallback")
 	if q.Timezone == "" && (was == nil || was.Timezone != "") {
 		q.Timezone = anyZone
 	}

@@ -208,7 +208,7 @@ func (a *admin) leave(r *http.Request) error {
 func (a *admin) signOut(w http.ResponseWriter, r *http.Request) {
 	if err := a.leave(r); err != nil { // a copy of the cookie would still be valid
 		a.Log.ErrorContext(r.Context(), "sign-out failed", "error", err)
-		a.render(w, r, 0, http.StatusServiceUnavailable, "error", "page", frame{Title: a.language(r).T("Error"), Version: a.Version, Content: a.language(r).T("You could not be signed out. Try again in a moment.")})
+		a.render(w, r, 0, http.StatusServiceUnavailable, "error", "page", frame{Title: a.language(r).T("Error"), Version: a.Version, Content: notice{Text: a.language(r).T("You could not be signed out. Try again in a moment.")}})
 		return
 	}
 	a.setCookie(w, "", -time.Second)

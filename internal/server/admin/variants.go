@@ -26,7 +26,6 @@ func secondParts(c *campaign.Content) []*string {
 func variantValues(v url.Values, s *campaign.Spec) {
 	if l := s.Local; l != nil {
 		v.Set("local_at", l.At)
-		v.Set("local_fallback", l.Fallback)
 		v.Set("local_passed", l.Passed)
 	}
 	if !s.Tries() {
@@ -147,11 +146,11 @@ func (f *reading) share(name string) int {
 // readLocal reads the time of the day where each recipient is.
 func (f *reading) readLocal() {
 	f.spec.Local = nil
-	l := campaign.LocalTime{At: f.text("local_at"), Fallback: f.text("local_fallback"), Passed: f.text("local_passed")}
+	l := campaign.LocalTime{At: f.text("local_at"), Fallback: f.text("fallback"), Passed: f.text("local_passed")}
 	switch {
 	case l.At != "":
 		f.spec.Local = &l
-	case l.Fallback != "" || l.Passed != "":
+	case l.Passed != "":
 		f.blame("local_at", "is empty: say at what time of the day, or empty what is beside it")
 	}
 }
@@ -229,7 +228,7 @@ func localWords(l *words.Language, s *campaign.Spec) string {
 	if s.Local == nil {
 		return ""
 	}
-	at, zone := s.Local.At, orElse(s.Local.Fallback, "UTC")
+	at, zone := s.Local.At, s.Fallback()
 	if s.Local.Passed == campaign.AtOnce {
 		return l.T("%[1]s where each recipient is, or in %[2]s for those whose zone is not known; at once where that has passed", at, zone)
 	}

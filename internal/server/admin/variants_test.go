@@ -133,8 +133,8 @@ func TestMistakesOfVariantsAndLocalTimesStandBesideTheirFields(t *testing.T) {
 		{"b_template", "has no template none", map[string]string{"b_template": "none", "b_title": "", "b_image": ""}},
 		{"local_at", "has passed", map[string]string{"local_at": "2020-01-01T09:00", "then": "ask"}},
 		{"local_at", "has passed", map[string]string{"local_at": "2020-01-01T09:00"}},
-		{"local_at", "is empty", map[string]string{"local_fallback": "Europe/Oslo"}},
-		{"local_fallback", "not a time zone", map[string]string{"local_at": "2020-01-01T09:00", "local_fallback": "Mars", "then": "ask"}},
+		{"local_at", "is empty", map[string]string{"local_passed": "now"}},
+		{"fallback", "not a time zone", map[string]string{"local_at": "2020-01-01T09:00", "fallback": "Mars", "then": "ask"}},
 		{"track", "must be on", map[string]string{"track": ""}},
 	} {
 		form := twoVariants()
@@ -192,7 +192,7 @@ func TestALocalTimeIsSaidBeforeItIsSent(t *testing.T) {
 	b := w.signedIn()
 	must(t, register(w, "Europe/Oslo"))
 	at := time.Now().UTC().Add(72*time.Hour).Format("2006-01-02") + "T09:00"
-	form := url.Values{"title": {"x"}, "channel": {"webhook"}, "local_at": {at}, "local_fallback": {"Europe/Oslo"}, "then": {"ask"}, "key": {"k"}}
+	form := url.Values{"title": {"x"}, "channel": {"webhook"}, "local_at": {at}, "fallback": {"Europe/Oslo"}, "then": {"ask"}, "key": {"k"}}
 	_, page := b.post("/ui/campaigns", form)
 	wants(t, page, at+" where each recipient is, or in Europe/Oslo for those whose zone is not known; a day later where that has passed")
 	again := formOf(t, page)

@@ -52,7 +52,7 @@ func (f *variantFlags) add(s *pflag.FlagSet) {
 	s.StringVar(&f.metric, "metric", "", "what makes a variant the better one: clicks (default) or shown")
 	s.StringVar(&f.after, "decide-after", "", "how long after both were sent the rest gets the better one: 4h")
 	s.StringVar(&f.localTime, "local-time", "", "in the place of --send-at: date and time of the day where each recipient is, 2026-12-01T09:00")
-	s.StringVar(&f.localZone, "local-fallback", "", "with --local-time: time zone of recipients who have none (default UTC)")
+	s.StringVar(&f.localZone, "local-fallback", "", "with --local-time: time zone of recipients who have none, for --quiet-hours too (default UTC)")
 	s.StringVar(&f.localPast, "local-passed", "", "with --local-time: next_day (default) or now, for those for whom it has passed")
 }
 

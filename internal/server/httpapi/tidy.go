@@ -21,12 +21,41 @@ func (a *api) tidy(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
+		if page := missingPage(r.URL.Path); page != "" {
+			next.ServeHTTP(w, asking(r, page))
+			return
+		}
 		begun := time.Now()
 		c := &call.Call{W: w, R: r, Ctx: r.Context()}
 		defer a.finish(c, m, begun)
 		secure(w.Header())
 		a.fail(c, err)
 	})
+}
+
+// missing is the last part of the path of a page that does not exist.
+const missing = "unreadable"
+
+// missingPage returns the path of a page that does not exist, below the same pages for people as another path; "": that is none of theirs. A
+// person who followed a broken link gets a page that says so.
+func missingPage(path string) string {
+	switch {
+	case path == "/" || strings.HasPrefix(path, "/ui/"):
+		return "/ui/" + missing
+	case path == "/docs" || strings.HasPrefix(path, "/docs/"):
+		return "/docs/" + missing
+	}
+	return ""
+}
+
+// asking returns a request for a page in the place of another request, without that one's query and body.
+func asking(r *http.Request, page string) *http.Request {
+	other := r.Clone(r.Context())
+	other.URL.Path, other.URL.RawPath, other.URL.RawQuery, other.RequestURI = page, "", "", page
+	if other.Method != http.MethodHead {
+		other.Method = http.MethodGet
+	}
+	return other
 }
 
 // checkSteps refuses names in a path of the API for which net/http would redirect the client to another path.

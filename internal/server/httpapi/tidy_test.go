@@ -88,7 +88,7 @@ func TestTextThatCannotBeStoredIsRefusedInEveryPathAndQuery(t *testing.T) {
 		}
 		for _, path := range []string{
 			"/v1/campaigns/#", "/v1/campaigns/#/start", "/v1/campaigns/#/deliveries", "/v1/campaigns/#/days", "/v1/recipients/#", "/v1/objects/#/#", "/v1/hooks/#",
-			"/v1/templates/#", "/v1/categories/#", "/v1/topics/#", "/v1/click/#", "/v1/keys/#", "/compat/perfecty/#/v1/push/users", "/sdk/#", "/ui/#", "/nothing/#",
+			"/v1/templates/#", "/v1/categories/#", "/v1/topics/#", "/v1/click/#", "/v1/keys/#", "/compat/perfecty/#/v1/push/users", "/sdk/#", "/nothing/#",
 		} {
 			for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
 				w.refuses(method, strings.ReplaceAll(path, "#", bad), "path")
@@ -98,4 +98,28 @@ func TestTextThatCannotBeStoredIsRefusedInEveryPathAndQuery(t *testing.T) {
 	w.do(request{method: "POST", path: "/v1/notifications", body: `{"to":"ann","title":"T"}`, header: map[string]string{"Idempotency-Key": "\xff"}}).
 		problem(http.StatusBadRequest, "bad-input", "Idempotency-Key")
 	w.get("/v1/recipients?prefix=%C3%A9").want(http.StatusBadRequest) // é is valid text, but no name begins with it
+}
+
+// A person who follows a broken link reads a page; programs get a problem document.
+func TestUnreadablePathsOfPagesLeadToTheirOwnMissingPage(t *testing.T) {
+	var asked []string
+	page := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked = append(asked, r.Method+" "+r.URL.String())
+		w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	})
+	w := newWorld(t, func(c *setup) { c.Mount = map[string]http.Handler{"/ui/": page, "/docs/": page} })
+	for path, want := range map[string]string{
+		"/ui/%00": "/ui/unreadable", "/ui/recipients/a%ff": "/ui/unreadable", "/ui/campaigns?q=%00": "/ui/unreadable", "/?x=%ff": "/ui/unreadable",
+		"/docs/%00": "/docs/unreadable", "/docs?q=%00": "/docs/unreadable",
+	} {
+		for method, as := range map[string]string{"GET": "GET", "HEAD": "HEAD", "POST": "GET"} {
+			asked = nil
+			if w.do(request{method: method, path: path}); len(asked) != 1 || asked[0] != as+" "+want {
+				t.Errorf("%s %s asks for %q", method, path, asked)
+			}
+		}
+	}
+	for _, path := range []string{"/uix/%00", "/ui%00", "/docsx/%ff"} {
+		w.refuses("GET", path, "path")
+	}
 }
