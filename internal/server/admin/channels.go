@@ -18,7 +18,6 @@ import (
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/push"
-	"godwit.dev/godwit/internal/server/admin/words"
 )
 
 // Channels reads, changes and tests the settings of an app's channels.
@@ -61,7 +60,10 @@ type channelPage struct {
 	Guide    *guide // nil: the page shows none
 	Steps    string // path of the guide that the page does not show; empty: there is none
 	Problem  string // with the whole
-	Lines    []line
+	Lines    []settingLine
+	Docs     string // page of the documentation
+	Call     string // of the API, which does what the form does
+	Secret   bool   // a field is one
 	Facts    []fact // what the channel shows in addition to its settings: a public key
 	Made     []fact // generated secrets, shown only this once
 	Saved    bool
@@ -89,7 +91,7 @@ func (a *admin) channelInPath(v *visit) (*channelPage, []channel.Field, error) {
 		return nil, nil, err
 	}
 	fields, err := a.Channels.Fields(ch)
-	return &channelPage{Info: info, Settable: len(fields) > 0, Revision: setting.RevisionAt(info.UpdatedAt)}, fields, err
+	return &channelPage{Info: info, Docs: "/docs/guides/channels", Settable: len(fields) > 0, Revision: setting.RevisionAt(info.UpdatedAt)}, fields, err
 }
 
 func (a *admin) showChannel(v *visit) error {
@@ -114,9 +116,7 @@ func (a *admin) channel(v *visit, status int, p *channelPage, fields []channel.F
 	if g := goalOf(p.Channel); g != nil && p.Guide == nil {
 		p.Steps = "/ui/start/" + g.Name
 	}
-	for _, f := range fields {
-		p.Lines = append(p.Lines, p.line(v.lang, f, typed, problems[f.Name]))
-	}
+	p.fill(v.lang, fields, typed, problems)
 	for _, name := range slices.Sorted(maps.Keys(p.Settings)) {
 		if !slices.ContainsFunc(fields, func(f channel.Field) bool { return f.Name == name }) {
 			p.Facts = append(p.Facts, fact{Name: v.t(fieldWord(name)), Value: fmt.Sprint(p.Settings[name])})
@@ -124,35 +124,6 @@ func (a *admin) channel(v *visit, status int, p *channelPage, fields []channel.F
 	}
 	a.answer(v, status, "channel", "page", frame{Title: v.t(channelWord(p.Channel)), Here: "channels", Person: v.person, Version: a.Version, Content: p})
 	return nil
-}
-
-// line returns the field of a setting. A secret's field is empty: stored secrets are never shown.
-func (p *channelPage) line(l10n *words.Language, f channel.Field, typed url.Values, problem string) line {
-	l := line{Name: f.Name, Label: l10n.T(fieldWord(f.Name)), Field: f.Name, Hint: l10n.T(f.Help), Problem: problem, Type: "text"}
-	switch value := p.Settings[f.Name].(type) {
-	case string:
-		l.Value = value
-	case []string:
-		l.Value = strings.Join(value, " ")
-	case bool:
-		l.On = value
-	}
-	if f.Type == channel.Bool {
-		l.Type = "checkbox"
-	}
-	if typed != nil {
-		l.Value, l.On = typed.Get(f.Name), typed.Has(f.Name)
-	}
-	if f.Secret {
-		l.Value, l.Type, l.Placeholder = "", "password", l10n.T("not set")
-		if slices.Contains(p.Credentials, f.Name) {
-			l.Placeholder = l10n.T("set; what is left empty stays")
-		}
-	}
-	if f.Lines {
-		l.Rows = "3"
-	}
-	return l
 }
 
 // setChannel stores the posted settings of a channel. Secrets whose field is empty stay unchanged.
@@ -165,41 +136,25 @@ func (a *admin) setChannel(v *visit) error {
 		return err
 	}
 	f := v.r.PostForm
-	change := channel.Change{Values: channel.Values{}}
+	var change channel.Change
 	switch f.Get("then") {
 	case "on", "off":
 		on := f.Get("then") == "on"
 		change.Enabled = &on
 	default:
-		if f.Has("revision") {
-			change.Must = setting.Exactly(f.Get("revision"))
-		}
-		for _, field := range fields {
-			value := strings.TrimSpace(f.Get(field.Name))
-			switch {
-			case field.Secret && value == "":
-				continue
-			case field.Type == channel.Bool && f.Has(field.Name):
-				value = "true"
-			}
-			change.Values[field.Name] = value
+		var problems map[string]string
+		if change, problems = readChannel(v.lang, fields, f); len(problems) > 0 {
+			return a.channel(v, http.StatusUnprocessableEntity, p, fields, f, problems)
 		}
 	}
 	info, made, err := a.Channels.Set(v.r.Context(), v.person.App, p.Channel, change)
-	var field *notification.FieldError
-	if errors.As(err, &field) {
-		problems := map[string]string{field.Field: fieldProblem(v.lang, field)}
-		if !slices.ContainsFunc(fields, func(known channel.Field) bool { return known.Name == field.Field }) {
-			p.Problem = wholeProblem(v.lang, field)
-		}
-		return a.channel(v, http.StatusUnprocessableEntity, p, fields, f, problems)
-	}
-	if _, changed := errors.AsType[*setting.ChangedError](err); changed {
-		p.Problem = v.t(changedMeanwhile)
-		return a.channel(v, http.StatusConflict, p, fields, f, nil)
-	}
 	if err != nil {
-		return err
+		refused, err := refusedBy(v.lang, &channelResource, channelInputs(fields), f, false, err)
+		if err != nil {
+			return err
+		}
+		p.Problem = refused.whole
+		return a.channel(v, refused.status, p, fields, f, refused.problems)
 	}
 	a.Log.InfoContext(v.r.Context(), "channel set on the web page", "app", v.person.App, "channel", p.Channel, "by", v.person.Name())
 	p.Info, p.Saved, p.Revision = info, true, setting.RevisionAt(info.UpdatedAt)

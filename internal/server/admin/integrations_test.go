@@ -272,14 +272,15 @@ func TestAChannelsSecretsGoInAndNeverComeOut(t *testing.T) {
 	_, page := b.get("/ui/channels/webhook")
 	checkHarmless(t, "channel", page)
 	wants(t, page, `type="password"`, "set; what is left empty stays", "&lt;hostile")
-	_, page = b.post("/ui/channels/webhook", url.Values{"then": {"save"}, "secrets": {""}, "targets": {"https://a.example https://b.example"}, "updates": {"on"}})
+	wants(t, page, "PUT /v1/channels/webhook", "A secret that a call leaves out stays as it is.")
+	_, page = b.post("/ui/channels/webhook", url.Values{"then": {"save"}, "secrets": {""}, "remove-secrets": {"on"}, "targets": {"https://a.example\r\nhttps://b.example"}, "updates": {"on"}})
 	wants(t, page, "Saved.", "shown this once", "whsec_made")
 	if v := o.channels.set[0].Values; len(v) != 2 || v["targets"] != "https://a.example https://b.example" || v["updates"] != "true" {
 		t.Errorf("set %d values: the secret that was left empty must stay", len(v))
 	}
 	_, page = b.post("/ui/channels/webhook", url.Values{"then": {"save"}, "secrets": {"whsec_typed"}, "targets": {"bad"}})
 	checkHarmless(t, "refused", page)
-	if wants(t, page, `id="targets-problem"`, `value="bad"`); strings.Contains(page, "whsec_typed") {
+	if wants(t, page, `id="targets-problem"`, "\nbad</textarea>"); strings.Contains(page, "whsec_typed") {
 		t.Error("the page shows a secret that was typed")
 	}
 	b.post("/ui/channels/webhook", url.Values{"then": {"off"}})

@@ -59,7 +59,7 @@ func newSetting(lang *words.Language, in *resource.Input, of string, s *resource
 		l.Shape = "ticks"
 	case len(in.Options) > 0:
 		l.Shape, chosen = "choice", []string{l.Value}
-	case in.Lines, in.Type == setting.List, in.Rewritten():
+	case in.Lines, in.Type == setting.List, in.Type == setting.Words && !in.Secret, in.Rewritten():
 		l.Rows = "3"
 	case in.Type == setting.Tree:
 		l.Rows = "8"
@@ -92,9 +92,12 @@ func saidIn(lang *words.Language, in *resource.Input, raw json.RawMessage) strin
 func hide(lang *words.Language, l *settingLine, in *resource.Input, s *resource.Stored) {
 	l.Value, l.Type, l.Placeholder, l.Shown = "", "password", lang.T("not set"), lang.T("not set")
 	if slices.Contains(s.Secrets, in.Name) {
-		l.Placeholder, l.Shown, l.Remove = lang.T("set; what is left empty stays"), lang.T("set"), lang.T("Do without it")
-		if in.Anew != "" {
+		l.Placeholder, l.Shown = lang.T("set; what is left empty stays"), lang.T("set")
+		switch {
+		case in.Anew != "":
 			l.Remove = lang.T(in.Anew)
+		case !in.Kept:
+			l.Remove = lang.T("Do without it")
 		}
 	} else if in.Like != "" {
 		l.Placeholder = in.Like

@@ -23,6 +23,8 @@ func (in *Input) Plain(raw json.RawMessage) string {
 		return in.write(raw)
 	case in.Type == setting.List:
 		return strings.Join(setting.Values{"": raw}.List(""), "\n")
+	case in.Type == setting.Words:
+		return strings.Join(wordsOf(raw), "\n")
 	case in.Type == setting.Tree:
 		var b bytes.Buffer
 		if len(raw) == 0 || json.Indent(&b, raw, "", "  ") != nil {
@@ -56,8 +58,20 @@ func (in *Input) Said(raw json.RawMessage) string {
 	return strings.ReplaceAll(text, "\n", ", ")
 }
 
+// wordsOf returns words that are stored as a list or as a text.
+func wordsOf(raw json.RawMessage) []string {
+	v := setting.Values{"": raw}
+	if list := v.List(""); len(list) > 0 {
+		return list
+	}
+	return strings.Fields(v.Text(""))
+}
+
 // call is a stored value as the API has it.
 func (in *Input) call(raw json.RawMessage) json.RawMessage {
+	if in.Type == setting.Words {
+		return setting.JSON(append([]string{}, wordsOf(raw)...))
+	}
 	return setting.Values{in.Name: raw}.Shown(in.Field)
 }
 
@@ -71,7 +85,7 @@ const mostWords = 16
 func (in *Input) value(f url.Values) (raw json.RawMessage, given bool, problem string) {
 	typed := strings.ReplaceAll(strings.TrimSpace(f.Get(in.Name)), "\r\n", "\n")
 	switch {
-	case in.Secret && f.Has(Remove(in.Name)):
+	case in.Secret && !in.Kept && f.Has(Remove(in.Name)):
 		return in.none(), true, ""
 	case in.Secret && typed == "":
 		return nil, false, ""
@@ -85,6 +99,8 @@ func (in *Input) value(f url.Values) (raw json.RawMessage, given bool, problem s
 		return raw, true, problem
 	case in.Type == setting.List:
 		return in.entries(f, typed)
+	case in.Type == setting.Words:
+		return setting.JSON(strings.Join(strings.Fields(typed), " ")), true, ""
 	case typed == "":
 		return in.none(), true, ""
 	case in.Type == setting.Tree:

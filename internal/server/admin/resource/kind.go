@@ -153,6 +153,7 @@ type Input struct {
 	Word, Hint string   // empty: those of the field's name
 	Like       string   // an example
 	Options    []Option // the values to choose from: one of them, or of a list several
+	Kept       bool     // a secret that can be replaced and not removed
 	Anew       string   // label of the tick that makes a new secret; empty: the secret can be removed
 	// write and read convert a value that a person writes in another form than the API's. Nil: they are the same.
 	write func(raw json.RawMessage) string
