@@ -227,9 +227,13 @@ func (a *admin) outside(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost:
 		a.door(w, r, http.StatusUnauthorized, "You are no longer signed in, so nothing was done. Sign in, and do it again.")
 	case byScript:
+		a.remember(w, r)
 		w.Header().Set("HX-Redirect", "/")
 		w.WriteHeader(http.StatusUnauthorized)
+	case fromElsewhere(r) && isOwnPage(r.URL.RequestURI()):
+		a.forward(w, r, a.language(r).T("One moment"), r.URL.RequestURI())
 	default:
+		a.remember(w, r)
 		http.Redirect(w, r, "/", http.StatusSeeOther)
 	}
 }

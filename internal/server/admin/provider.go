@@ -124,12 +124,12 @@ func choose(list []signin.Person, wanted string) (signin.Person, bool) {
 // greet sends a newly signed-in person to the pages. After a link from another site, browsers send no strict cookie, not even after a
 // redirect; so a page of our own forwards the browser.
 func (a *admin) greet(w http.ResponseWriter, r *http.Request) {
+	to := a.wanted(w, r)
 	if r.Method == http.MethodPost {
-		http.Redirect(w, r, "/ui/", http.StatusSeeOther)
+		http.Redirect(w, r, to, http.StatusSeeOther)
 		return
 	}
-	w.Header().Set("Refresh", "0; url=/ui/")
-	a.render(w, r, 0, http.StatusOK, "entered", "page", frame{Title: a.language(r).T("Signed in"), Version: a.Version})
+	a.forward(w, r, a.language(r).T("You are signed in"), to)
 }
 
 // cannotEnter shows the reason why a login could not begin.

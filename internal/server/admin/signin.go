@@ -212,5 +212,6 @@ func (a *admin) signOut(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a.setCookie(w, "", -time.Second)
+	http.SetCookie(w, a.wantedCookie("", -time.Second))
 	http.Redirect(w, r, "/", http.StatusSeeOther)
 }

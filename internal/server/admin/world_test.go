@@ -170,10 +170,13 @@ func (b *browser) do(req *http.Request) (*http.Response, string) {
 	return resp, string(body)
 }
 
-func (b *browser) get(path string) (int, string) {
+func (b *browser) get(path string, headers ...string) (int, string) {
 	b.Helper()
 	req, err := http.NewRequestWithContext(b.Context(), http.MethodGet, b.srv.URL+path, nil)
 	must(b.T, err)
+	for i := 0; i+1 < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
 	resp, body := b.do(req)
 	return resp.StatusCode, body
 }
