@@ -113,10 +113,10 @@ func TestThePageSaysWhyANotificationDidNotArrive(t *testing.T) {
 	s.reads("#why", "Recalled by a back end")
 
 	s.call(http.MethodPost, "/v1/notifications", map[string]any{"id": "ride-2", "to": "bo", "title": "New ride", "ttl": "1s"})
-	s.tells("ride-2", "bo", " UTC: bo has never been connected")
+	s.tells("ride-2", "bo", ": bo has never been connected")
 
 	s.publish("ride-3", "cy", "telegram")
-	s.tells("ride-3", "cy", "telegram: not tried: the recipient has no active endpoint of this channel")
+	s.tells("ride-3", "cy", ": not tried: the recipient has no active endpoint of this channel")
 
 	bot.Put(7, botserver.NotFound)
 	s.telegram("di", 7)
@@ -129,7 +129,7 @@ func TestThePageSaysWhyANotificationDidNotArrive(t *testing.T) {
 		"from": now.Add(-time.Hour).Format("15:04"), "to": now.Add(2 * time.Hour).Format("15:04"),
 	}})
 	s.publish("ride-5", "ed", "telegram")
-	s.tells("ride-5", "ed", "telegram: not tried: the recipient's quiet hours end at ")
+	s.tells("ride-5", "ed", ": not tried: the recipient's quiet hours end at ")
 
 	anna, err := server.Dial(t.Context(), "ws", blackbox.Hello{App: access.DevApp, Recipient: "anna", Device: "phone", Window: 1})
 	if err != nil {

@@ -150,6 +150,8 @@ var problemsOfFields = []string{
 
 	key("Channel %s cannot send: channel is not configured."),
 	key("Channel %s cannot send: channel is disabled."),
+	key("Channel %s is not configured."),
+	key("Channel %s has no target %s."),
 }
 
 var knownProblems = sayingsOf(problemsOfFields)
@@ -176,8 +178,12 @@ func fieldProblem(l *words.Language, e *notification.FieldError) string {
 	return l.T(key, said...)
 }
 
+// remedy is a command that mends a problem. People who read pages have no shell.
+var remedy = regexp.MustCompile(`: godwit [a-z]+ [a-z]+ .*$`)
+
 // problemIn says a problem of which only the English text is known.
 func problemIn(l *words.Language, text string) string {
+	text = remedy.ReplaceAllString(text, "")
 	if said, known := expressionProblem(l, text); known {
 		return said
 	}
@@ -188,7 +194,7 @@ func problemIn(l *words.Language, text string) string {
 // wholeProblem says what is wrong with a field that the form does not have.
 func wholeProblem(l *words.Language, e *notification.FieldError) string {
 	if l == words.English {
-		return e.Error() + "."
+		return remedy.ReplaceAllString(e.Error(), "") + "."
 	}
 	return e.Field + ": " + fieldProblem(l, e)
 }

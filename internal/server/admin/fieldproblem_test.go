@@ -44,7 +44,7 @@ func literalsBelow(t *testing.T, roots ...string) (all []string) {
 
 // TestEachProblemOfAFieldIsOneOfTheAPI finds texts that the API says in other words by now.
 func TestEachProblemOfAFieldIsOneOfTheAPI(t *testing.T) {
-	says := map[string]bool{"Channel %s cannot send: channel is not configured.": true, "Channel %s cannot send: channel is disabled.": true, "It is no JSON: %s.": true} // of two parts
+	says := map[string]bool{"Channel %s cannot send: channel is not configured.": true, "Channel %s cannot send: channel is disabled.": true, "It is no JSON: %s.": true, "Channel %s is not configured.": true, "Channel %s has no target %s.": true} // of two parts
 	for _, text := range literalsBelow(t, "../../notify", "../../campaigns", "../../sending", "../../feeds", "../../access", "../../cluster/setting", "../httpapi", "resource") {
 		says[fieldKey(text)] = true
 	}
@@ -63,6 +63,10 @@ func TestProblemsOfFieldsAreSaidInTheReadersLanguage(t *testing.T) {
 		{fieldProblem(words.English, bad(t, "has %d bytes; at most %d are allowed", 12_345, 4_096)), "Has 12,345 bytes; at most 4,096 are allowed."},
 		{fieldProblem(german, bad(t, "is a problem that nobody has translated: %d", 5_000)), "Is a problem that nobody has translated: 5000."},
 		{fieldProblem(german, &notification.FieldError{Field: "to", Problem: "is made without parts"}), "Is made without parts."},
+		{fieldProblem(german, bad(t, "%s", "channel telegram is not configured: godwit channel set telegram")), "Der Kanal telegram ist nicht eingerichtet."},
+		{fieldProblem(words.English, bad(t, "%s", "channel telegram is not configured: godwit channel set telegram")), "Channel telegram is not configured."},
+		{fieldProblem(german, bad(t, "%s", `found "x" where a list in brackets is needed at character 12`)), `"x" steht, wo eine Liste in Klammern nötig ist, bei Zeichen 12.`},
+		{fieldProblem(german, bad(t, "%s", "found the end where a list in brackets is needed at character 1200")), "Das Ende steht, wo eine Liste in Klammern nötig ist, bei Zeichen 1.200."},
 	} {
 		if c.said != c.want {
 			t.Errorf("%s, want %s", c.said, c.want)

@@ -14,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/tables"
+	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/server/admin/words"
 )
@@ -225,7 +226,11 @@ func (t *tableImport) endpoint(row *audience.Row) (e audience.Endpoint, err erro
 func (t *tableImport) refuse(line int, err error) {
 	t.Refused++
 	t.Report.add(line, "refused: "+err.Error())
-	t.say(t.lang.T("Line %[1]s is refused: %[2]s", line, err))
+	var said any = err
+	if field, ok := errors.AsType[*notification.FieldError](err); ok && t.lang != words.English {
+		said = wholeProblem(t.lang, field)
+	}
+	t.say(t.lang.T("Line %[1]s is refused: %[2]s", line, said))
 }
 
 func (t *tableImport) warn(line int, warnings []string) {

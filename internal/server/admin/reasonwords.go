@@ -44,6 +44,7 @@ var reasons = []string{
 	key("gone"),
 	key(pausedByHand),
 	key("timeout"),
+	key("lookup %s: no such host"),
 
 	key("telegram answered 403: Forbidden: bot was blocked by the user"),
 	key("telegram answered 403: Forbidden: user is deactivated"),

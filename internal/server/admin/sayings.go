@@ -72,6 +72,9 @@ func (s *saying) argument(l *words.Language, arg string) any {
 	if arg == end {
 		return l.T(end)
 	}
+	if origin, ok := strings.CutPrefix(arg, "webhook at "); ok {
+		return l.T("webhook at %s", origin)
+	}
 	if at, err := time.Parse(time.RFC3339, arg); err == nil {
 		return l.Second(at)
 	}

@@ -87,6 +87,26 @@ setInterval(() => {
 // htmx tells of the page itself and of each part that it puts in.
 document.addEventListener("htmx:load", (e) => localize(e.detail.elt.parentElement ?? document));
 
+// What was typed into a long form, and is stored nowhere, is not left without a question.
+const long = "#compose, #settings";
+let typed = false;
+document.addEventListener("input", (e) => {
+  if (e.target.closest(long)) typed = true;
+});
+document.addEventListener("submit", (e) => {
+  if (!e.defaultPrevented && e.target.matches(`${long}, #delete`)) typed = false;
+});
+document.addEventListener("htmx:beforeOnLoad", (e) => {
+  const { xhr } = e.detail;
+  if (xhr.status < 400 && xhr.getResponseHeader("HX-Redirect")) typed = false;
+});
+document.addEventListener("htmx:afterSettle", () => {
+  if (document.querySelector("main .done, #made")) typed = false;
+});
+addEventListener("beforeunload", (e) => {
+  if (typed) e.preventDefault();
+});
+
 // The bytes of an upload show how far it is: the server reads the file as it comes. htmx reports the bytes of the answer by the same
 // event; an answer is shorter than its file.
 // A button may name its form, and may be replaced by the answer before the request has ended.
