@@ -249,9 +249,9 @@ func (p *person) sendsWithFailures(server *blackbox.Server, bot *botserver.Serve
 	p.clicks(`button[hx-post$="/start"]`)
 	p.sees(`[data-state="completed"]`)
 	p.reads(`[data-outcome="accepted"]`, "27")
-	p.reads("#causes", "chat not found")
+	p.reads("#causes", "400")
 	p.does("ask why", chromedp.Click(`[data-outcome="failed"] a`, chromedp.ByQuery))
-	p.reads("#reasons", "chat not found")
+	p.reads("#reasons", "400")
 	return id
 }
 
