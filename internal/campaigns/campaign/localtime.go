@@ -33,7 +33,7 @@ type localTimes struct {
 	atOnce   bool
 }
 
-// localTimes prepares the campaign's local time, of which there is one.
+// localTimes prepares the local time of a campaign that has one.
 func (s *Spec) localTimes() (*localTimes, error) {
 	const field = "local_time"
 	l := s.Local

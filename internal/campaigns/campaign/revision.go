@@ -9,8 +9,8 @@ import (
 	"godwit.dev/godwit/internal/cluster/setting"
 )
 
-// Revision returns a fingerprint of a campaign's definition and time. Whoever changes a campaign names the revision that they have seen, so
-// that nobody replaces what they have not read. A segment's expression is left out: the server reads it, and nobody writes it here.
+// Revision returns a fingerprint of a campaign's definition and time. A change names the revision that its author has read, so that nobody
+// replaces unread words. A segment's expression is left out: the server reads it, and nobody writes it here.
 func (c *Campaign) Revision() string { return revision(c.Spec, c.SendAt) }
 
 func revision(spec Spec, sendAt time.Time) string {

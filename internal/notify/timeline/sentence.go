@@ -71,7 +71,7 @@ var stepTexts = map[string]Text{
 	"unknown":    phrase("may have arrived or not"),
 }
 
-// settledTexts describe steps of which no reason is told.
+// settledTexts describe steps that need no reason.
 var settledTexts = map[string]Text{
 	"accepted":      phrase("accepted by the provider"),
 	"shown":         phrase("shown, as the device says"),

@@ -181,7 +181,7 @@ func fieldProblem(l *words.Language, e *notification.FieldError) string {
 // remedy is a command that mends a problem. People who read pages have no shell.
 var remedy = regexp.MustCompile(`: godwit [a-z]+ [a-z]+ .*$`)
 
-// problemIn says a problem of which only the English text is known.
+// problemIn says a problem by its English text.
 func problemIn(l *words.Language, text string) string {
 	text = remedy.ReplaceAllString(text, "")
 	if said, known := expressionProblem(l, text); known {

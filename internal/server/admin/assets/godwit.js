@@ -87,7 +87,7 @@ setInterval(() => {
 // htmx tells of the page itself and of each part that it puts in.
 document.addEventListener("htmx:load", (e) => localize(e.detail.elt.parentElement ?? document));
 
-// What was typed into a long form, and is stored nowhere, is not left without a question.
+// Long forms ask before somebody leaves them with unsaved text.
 const long = "#compose, #settings";
 let typed = false;
 document.addEventListener("input", (e) => {
