@@ -196,6 +196,8 @@ func (c *Cluster) got(subject string, data []byte) {
 		c.gotItem(hub, &m)
 	case kindSettled:
 		c.gotSettled(hub, &m)
+	case kindInbox:
+		c.gotInbox(hub, &m)
 	case kindReread:
 		hub.Reread(m.app, m.recipient)
 	case kindHere:

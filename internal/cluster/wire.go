@@ -39,6 +39,7 @@ const (
 	kindSteps    kind = 14 // for steps of escalations, to the node that processes them
 	kindTable    kind = 15 // changes of the sender's table: recipients by hash
 	kindNoTable  kind = 16 // the sender lacks part of a table and asks for all of it
+	kindInbox    kind = 18 // the counts of an inbox that has changed
 	kindTraces   kind = 17 // copies that traces follow, and which of them have ended
 )
 

@@ -84,7 +84,7 @@ func (s *Stores) openSQLite(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s.Mailbox, s.Changes, s.Steps = mailboxes, mailboxes, mailboxes
+	s.Mailbox, s.Changes, s.Steps, s.Inboxes = mailboxes, mailboxes, mailboxes, mailboxes
 	s.parts = append(s.parts, Part{Name: "mailbox store", Close: mailboxes.Close, db: mailboxes.DB(), trims: mailboxes})
 
 	campaigns, err := campaigndb.Open(ctx, file(CampaignsFile), campaigndb.Config{

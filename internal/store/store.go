@@ -24,6 +24,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/notify/escalation"
+	"godwit.dev/godwit/internal/notify/inbox"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 	"godwit.dev/godwit/internal/sending/channel"
@@ -72,6 +73,8 @@ type Stores struct {
 	DroppedEvents func() uint64
 	Objects       objectstore.Store
 	Mailbox       mailbox.Store
+	// Inboxes are those of the mailboxes' recipients; nil: the store has none.
+	Inboxes inbox.Store
 	// Changes lists recent changes of the mailboxes' copies.
 	Changes   mailbox.Changes
 	Endpoints endpoint.Store

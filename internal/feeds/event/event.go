@@ -32,12 +32,17 @@ const (
 	Exhausted Type = "exhausted"
 	// Pressed says that somebody pressed a button below a message; its name is the detail.
 	Pressed Type = "pressed"
+
+	// What a person did with a notification in the inbox.
+	Seen     Type = "seen"
+	Read     Type = "read"
+	Archived Type = "archived"
 )
 
 // Types lists all event types, in the order of the public contract.
 var Types = []Type{
 	Stored, Delivered, Acked, Replied, Expired, Replaced, Recalled, Failed, Online, Offline,
-	StepAccepted, StepFailed, StepUnknown, StepWithdrawn, Exhausted, Pressed,
+	StepAccepted, StepFailed, StepUnknown, StepWithdrawn, Exhausted, Pressed, Seen, Read, Archived,
 }
 
 // FromMailbox reports whether an event of this type can be recreated from the mailbox's record of its notification.

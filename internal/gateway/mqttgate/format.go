@@ -360,6 +360,15 @@ func (packing) Recall(dst []byte, ids []string) []byte {
 	return append(dst, "]}"...)
 }
 
+// Inbox implements frame.Encoder: the payload of its packet.
+func (packing) Inbox(dst []byte, in frame.Inbox) []byte {
+	text := frame.JSON.Inbox(nil, in)
+	return append(dst, text[len(inboxFrame):len(text)-1]...)
+}
+
+// inboxFrame is what frames of package frame have before the object.
+const inboxFrame = `{"inbox":`
+
 // Registered implements frame.Encoder.
 func (packing) Registered(dst []byte, r frame.Registered) []byte {
 	return appendString(appendStrings(appendString(dst, r.Group), r.Objects), r.Digest)

@@ -50,6 +50,7 @@ type Encoder interface {
 	Goodbye(dst []byte, g Goodbye) []byte
 	Error(dst []byte, e Error) []byte
 	Request(dst []byte, r *Request) []byte
+	Inbox(dst []byte, in Inbox) []byte
 }
 
 // ServerKind identifies a kind of server frame. Gateways get it with the encoded frame, so that none has to parse the frame.
@@ -68,13 +69,14 @@ const (
 	ServerPong               ServerKind = 9
 	ServerGoodbye            ServerKind = 10
 	ServerError              ServerKind = 11
+	ServerInbox              ServerKind = 12
 )
 
 // serverKinds are the names of server frames in the public contract.
 var serverKinds = [...]string{
 	ServerWelcome: "welcome", ServerNotification: "notification", ServerRecall: "recall", ServerRegistered: "registered",
 	ServerRegistrationFailed: "registration_failed", ServerObject: "object", ServerPong: "pong", ServerGoodbye: "goodbye",
-	ServerError: "error", ServerMessage: "message", ServerRequest: "request",
+	ServerError: "error", ServerMessage: "message", ServerRequest: "request", ServerInbox: "inbox",
 }
 
 func (k ServerKind) String() string { return serverKinds[k] }

@@ -104,6 +104,7 @@ type Welcome struct {
 	Digest                  string
 	Registrations           int
 	ServerTime              time.Time
+	Inbox                   *Inbox // counts; nil: the recipient has no inbox
 }
 
 // Goodbye is the last one.

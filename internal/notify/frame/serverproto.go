@@ -80,6 +80,11 @@ func (protoEncoding) Welcome(dst []byte, w Welcome) []byte {
 	m = appendProtoString(m, 5, w.Digest)
 	m = appendProtoInt(m, 6, int64(w.Registrations))
 	m = appendProtoInt(m, 7, w.ServerTime.UnixMilli())
+	if w.Inbox != nil {
+		var counts [32]byte
+		m = protowire.AppendTag(m, welcomeInbox, protowire.BytesType)
+		m = protowire.AppendBytes(m, appendProtoInbox(counts[:0], w.Inbox))
+	}
 	return protowire.AppendBytes(openProto(dst, ServerWelcome), m)
 }
 

@@ -124,6 +124,11 @@ func appendData(dst, data []byte, contentType string) []byte {
 	return appendText(dst, "content_type", contentType)
 }
 
+// AppendData appends data as a further member of an object, in the form that its type and bytes allow.
+func AppendData(dst, data []byte, contentType string) []byte {
+	return appendData(dst, data, contentType)
+}
+
 // appendJSONText appends a JSON text on one line: a line break inside would end an SSE field.
 func appendJSONText(dst, data []byte) []byte {
 	start := len(dst)
@@ -160,6 +165,9 @@ func (t textEncoding) Welcome(dst []byte, w Welcome) []byte {
 	dst = appendString(append(dst, `,"digest":`...), w.Digest)
 	dst = strconv.AppendInt(append(dst, `,"registrations":`...), int64(w.Registrations), 10)
 	dst = appendTime(append(dst, `,"server_time":`...), w.ServerTime)
+	if w.Inbox != nil {
+		dst = append(appendInboxCounts(append(dst, `,"inbox":`...), w.Inbox), '}')
+	}
 	return t.end(append(dst, '}'))
 }
 

@@ -29,6 +29,10 @@ func (m *Mailbox) Committed(b *Batch) {
 	if len(b.Settled) > 0 {
 		m.above.Load().Settled(b.Settled)
 	}
+	if len(b.Inboxes) > 0 {
+		m.emitInboxes(b.Inboxes)
+		m.above.Load().Inboxes(b.Inboxes)
+	}
 }
 
 // tellSteps reports copies with steps beyond live to e, if there are any.

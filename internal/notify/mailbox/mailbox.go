@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/notify/inbox"
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
@@ -24,6 +25,8 @@ type Router interface {
 	Settled(done []Settled)
 	// Reread reports that a notification of a recipient may not have been routed.
 	Reread(app, recipient string)
+	// Inboxes reports inboxes that have changed.
+	Inboxes(changed []inbox.Change)
 }
 
 // Presence lists the devices that are connected to any node. It may query other nodes, which takes up to a quarter of a second.
@@ -48,9 +51,11 @@ type Escalations interface {
 type Config struct {
 	Store  Store // which the Mailbox observes
 	Events Emitter
-	Retain time.Duration // how long settled notifications are kept; default 7 days
-	Tracer Tracer        // nil: there is none
-	Log    *slog.Logger
+	// Inboxes are the store's; nil: it has none.
+	Inboxes inbox.Store
+	Retain  time.Duration // how long settled notifications are kept; default 7 days
+	Tracer  Tracer        // nil: there is none
+	Log     *slog.Logger
 }
 
 // Tracer follows single notifications. It must not keep its arguments or wait.
@@ -63,6 +68,7 @@ type Tracer interface {
 type Mailbox struct {
 	store   Store
 	above   atomic.Pointer[sessions]
+	inboxes inbox.Store                 // nil: the store has none
 	steps   atomic.Pointer[Escalations] // nil: there are none
 	events  Emitter
 	tracer  Tracer
@@ -82,7 +88,8 @@ func New(cfg Config) *Mailbox {
 		cfg.Retain = 7 * 24 * time.Hour
 	}
 	m := &Mailbox{
-		store: cfg.Store, events: cfg.Events, now: cfg.Store.Clock(), retain: cfg.Retain, tracer: cfg.Tracer, log: cfg.Log,
+		inboxes: cfg.Inboxes,
+		store:   cfg.Store, events: cfg.Events, now: cfg.Store.Clock(), retain: cfg.Retain, tracer: cfg.Tracer, log: cfg.Log,
 		wake: newWaker(cfg.Store.LookAgain()), prunes: newWaker(pruneEvery),
 		lists: sync.Pool{New: func() any { return new([]event.Event) }},
 	}
@@ -117,6 +124,7 @@ type nobody struct{}
 
 func (nobody) Route([]Item)                                             {}
 func (nobody) Settled([]Settled)                                        {}
+func (nobody) Inboxes([]inbox.Change)                                   {}
 func (nobody) Reread(string, string)                                    {}
 func (nobody) Online(context.Context, string, string) ([]string, error) { return nil, nil }
 
@@ -183,19 +191,28 @@ func (m *Mailbox) Ack(ctx context.Context, app, recipient, device string, ids []
 // earlier stay as they are. ErrNotFound: there is no such notification.
 func (m *Mailbox) Recall(ctx context.Context, app, id, to string) (n int, err error) {
 	records, err := m.Lookup(ctx, app, id, to)
-	if err != nil {
+	if err != nil && (!errors.Is(err, ErrNotFound) || to == "") {
 		return 0, err
 	}
-	if len(records) == 0 {
-		return 0, fmt.Errorf("recall %s: %w", id, ErrNotFound)
-	}
 	var batch []*Settle
+	names := make([]string, 0, len(records))
 	for _, r := range records {
+		names = append(names, r.To)
 		if !r.Status.Settled(r.Ack) {
 			batch = append(batch, &Settle{App: app, Recipient: r.To, ID: id, Pos: r.Pos, As: notification.Recalled, At: m.now()})
 		}
 	}
-	return m.settle(ctx, batch, "recall "+id)
+	if n, err = m.settle(ctx, batch, "recall "+id); err != nil {
+		return n, err
+	}
+	if len(names) == 0 && to != "" {
+		names = append(names, to)
+	}
+	left, err := m.leaveInboxes(ctx, app, id, names)
+	if err == nil && len(records) == 0 && left == 0 {
+		err = fmt.Errorf("recall %s: %w", id, ErrNotFound)
+	}
+	return max(n, left), err
 }
 
 func (m *Mailbox) settle(ctx context.Context, batch []*Settle, what string) (n int, err error) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"godwit.dev/godwit/internal/notify/inbox"
 	"godwit.dev/godwit/internal/notify/notification"
 )
 
@@ -98,9 +99,10 @@ type Settled struct {
 
 // Batch is the durable content of one commit.
 type Batch struct {
-	Stored  []Item    // newly stored items, each recipient's in commit order; Seq 0: scheduled, not to be delivered yet
-	Due     []Item    // scheduled items that have become due
-	Settled []Settled // ended by this commit
+	Stored  []Item         // newly stored items, each recipient's in commit order; Seq 0: scheduled, not to be delivered yet
+	Due     []Item         // scheduled items that have become due
+	Settled []Settled      // ended by this commit
+	Inboxes []inbox.Change // inboxes that have changed
 }
 
 // Observer is informed of commits before Append returns to its callers. Commits for one recipient are reported in order, one call after the

@@ -67,6 +67,10 @@ type Draft struct {
 	Escalate    []Step
 	ReplyBy     time.Duration // 0: not asked
 
+	Inbox   *bool         // whether inboxes keep it; nil: its category decides
+	Keep    time.Duration // how long; 0: not given
+	Actions []Action      // what a kept one offers
+
 	Template  string            // the template that makes the content; empty: Content is given
 	Variables map[string]string // of the template
 	Locale    string            // language for sessions, and for endpoints without a known language; empty: the template's own
@@ -112,6 +116,9 @@ func (d *Draft) Check(app string, now time.Time, newID func() string) (*Notifica
 	err := d.setExpiry(n)
 	if err == nil {
 		err = d.setSteps(n)
+	}
+	if err == nil {
+		err = d.setInbox(n)
 	}
 	if err != nil && !IsLapsed(err) {
 		return nil, err

@@ -31,6 +31,8 @@ type Content struct {
 	Push []byte
 	// Key replaces the content in the comparison of two publishes of one id, if the content was made from data that may change meanwhile.
 	Key string
+	// Inbox says how inboxes keep it; nil: they do not. It is no part of the comparison.
+	Inbox *Inbox
 }
 
 // Notification is one publish: the data that all its recipients share. It is immutable once published.

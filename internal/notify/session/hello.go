@@ -146,6 +146,7 @@ func (o *opening) claim() access.Claim {
 func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	h := s.hub
 	kept := s.open(c, hello.Fleeting)
+	in, news := h.inboxAtHello(c.App, c.Recipient)
 	s.mu.Lock()
 	if s.state != verifying {
 		s.mu.Unlock()
@@ -181,12 +182,13 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	h.peers.Came(s.app, s.recipient, first)
 	s.side = kept
 	kept.each(Part.Join)
-	s.welcome(c, hello, now)
+	s.welcome(c, hello, now, in)
 	kept.each(Part.Start)
 	s.catchUpLocked()
 	s.arm(s.nextWake(now))
 	s.mu.Unlock()
 
+	s.inboxAfterHello(news)
 	if replaced != nil {
 		replaced.Goodbye(frame.Goodbye{Reason: frame.Replaced})
 	}
@@ -200,6 +202,7 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 
 // renewed sets the new expiry of a token for a session that is already live.
 func (s *Session) renewed(c access.Client, hello *frame.Hello) {
+	in, _ := s.hub.inboxAtHello(c.App, c.Recipient)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != live {
@@ -211,12 +214,12 @@ func (s *Session) renewed(c access.Client, hello *frame.Hello) {
 	}
 	now := s.hub.instant()
 	s.renewParts(c)
-	s.welcome(c, hello, now)
+	s.welcome(c, hello, now, in)
 	s.arm(s.nextWake(now))
 }
 
 // welcome sets the session's lifetime and heartbeat from a hello, and sends the welcome.
-func (s *Session) welcome(c access.Client, hello *frame.Hello, now instant) {
+func (s *Session) welcome(c access.Client, hello *frame.Hello, now instant, in *frame.Inbox) {
 	beat := hello.Heartbeat
 	if beat == 0 {
 		beat = defaultHeartbeat
@@ -230,7 +233,7 @@ func (s *Session) welcome(c access.Client, hello *frame.Hello, now instant) {
 	digest, registrations, _ := s.digest()
 	s.write(frame.ServerWelcome, frame.AppendWelcome(nil, s.t.Format(), &frame.Welcome{
 		Session: s.ID(), App: s.app, Recipient: s.recipient, Heartbeat: time.Duration(s.heartbeat) * tick,
-		Digest: digest, Registrations: registrations, ServerTime: s.hub.cfg.Now(),
+		Digest: digest, Registrations: registrations, ServerTime: s.hub.cfg.Now(), Inbox: in,
 	}))
 }
 

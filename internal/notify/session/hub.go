@@ -58,6 +58,7 @@ type Config struct {
 	Redeliver    time.Duration              // time until an unacknowledged notification is written again; it doubles up to 5 minutes; 0: 10 s
 	Reread       time.Duration              // a session compares itself with the store at least this often; 0: 30 s
 	Peers        Peers                      // the other nodes; nil: there are none
+	Inboxes      Inboxes                    // nil: the store has none
 	Node         string                     // suffix of session ids, by which other nodes find a session's node; empty: none
 }
 
@@ -117,10 +118,12 @@ type Hub struct {
 	blind   atomic.Bool // the last store read failed
 	scratch sync.Pool   // *scratch
 	counts  counts
-	closing atomic.Bool
-	leaving atomic.Bool     // sessions are moved to other nodes while this node cannot reach the store
-	ctx     context.Context // ends with the hub: bounds verification and store reads
-	stop    context.CancelFunc
+
+	inboxNews inboxNews
+	closing   atomic.Bool
+	leaving   atomic.Bool     // sessions are moved to other nodes while this node cannot reach the store
+	ctx       context.Context // ends with the hub: bounds verification and store reads
+	stop      context.CancelFunc
 }
 
 // NewHub makes a Hub. Close must be called.

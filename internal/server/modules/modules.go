@@ -22,6 +22,7 @@ import (
 	"godwit.dev/godwit/internal/sending/webpush"
 	"godwit.dev/godwit/internal/server/app/datadir"
 	"godwit.dev/godwit/internal/server/docsite"
+	"godwit.dev/godwit/internal/server/inboxes"
 	"godwit.dev/godwit/internal/server/module"
 	"godwit.dev/godwit/internal/store/redisstream"
 )
@@ -32,6 +33,7 @@ func All() []module.Module {
 		natsgate.Module(),
 		mqttgate.Module(),
 		docsite.Module(),
+		inboxes.Module(),
 		channelOf(push.WebPush, func(o channel.Options) channel.Kind {
 			return webpush.Kind{Targets: o.Targets.Strangers(), Server: o.PublicURL}
 		}),

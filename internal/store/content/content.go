@@ -1,7 +1,8 @@
 // Package content encodes the content of a notification for stores of mailboxes, the same in every database: one version byte, the content
 // type, then title, body, category and data, each after its length as a varint. Two publishes with one id must agree in everything after
 // the content type, unless the content has a key for that comparison. Version 2 ends with the alternative content for push channels, which
-// servers of previous versions cannot read.
+// servers of previous versions cannot read. Version 3 ends with that, empty where there is none, and with how inboxes keep the notification: the
+// time in minutes as a varint, and its actions.
 package content
 
 import (
@@ -13,8 +14,9 @@ import (
 )
 
 const (
-	version  = 1
-	withPush = 2
+	version   = 1
+	withPush  = 2
+	withInbox = 3
 )
 
 var errDamaged = errors.New("stored content is damaged")
@@ -22,10 +24,13 @@ var errDamaged = errors.New("stored content is damaged")
 // Encode returns the stored form of c, and the hash for comparing publishes with the same id.
 func Encode(c *notification.Content) (body []byte, hash int64) {
 	body = make([]byte, 0, 1+6*binary.MaxVarintLen32+len(c.ContentType)+len(c.Title)+len(c.Body)+len(c.Category)+len(c.Data)+len(c.Push))
-	if c.Push == nil {
-		body = append(body, version)
-	} else {
+	switch {
+	case c.Inbox != nil:
+		body = append(body, withInbox)
+	case c.Push != nil:
 		body = append(body, withPush)
+	default:
+		body = append(body, version)
 	}
 	body = appendString(body, c.ContentType)
 	hashed := len(body)
@@ -39,8 +44,11 @@ func Encode(c *notification.Content) (body []byte, hash int64) {
 		says = []byte(c.Key)
 	}
 	sum := sha256.Sum256(says)
-	if c.Push != nil {
+	if c.Push != nil || c.Inbox != nil {
 		body = append(binary.AppendUvarint(body, uint64(len(c.Push))), c.Push...)
+	}
+	if c.Inbox != nil {
+		body = appendInbox(body, c.Inbox)
 	}
 	return body, int64(binary.BigEndian.Uint64(sum[:]))
 }
@@ -51,10 +59,10 @@ func appendString(b []byte, s string) []byte {
 
 // Decode is the inverse of Encode. Data and Push share the memory of b.
 func Decode(b []byte) (c notification.Content, err error) {
-	if len(b) == 0 || b[0] != version && b[0] != withPush {
+	if len(b) == 0 || b[0] < version || b[0] > withInbox {
 		return c, errDamaged
 	}
-	pushes := b[0] == withPush
+	form := b[0]
 	b = b[1:]
 	for _, s := range []*string{&c.ContentType, &c.Title, &c.Body, &c.Category} {
 		var part []byte
@@ -64,8 +72,14 @@ func Decode(b []byte) (c notification.Content, err error) {
 		*s = string(part)
 	}
 	data, rest, err := cutPart(b)
-	if err == nil && pushes {
+	if err == nil && form != version {
 		c.Push, rest, err = cutPart(rest)
+	}
+	if err == nil && form == withInbox {
+		if len(c.Push) == 0 {
+			c.Push = nil
+		}
+		c.Inbox, rest, err = cutInbox(rest)
 	}
 	if err != nil || len(rest) > 0 {
 		return c, errDamaged

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/engine/pause"
+	"godwit.dev/godwit/internal/notify/inbox"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/session"
 )
@@ -300,4 +301,5 @@ type nowhere struct{}
 
 func (nowhere) Route([]mailbox.Item)      {}
 func (nowhere) Settled([]mailbox.Settled) {}
+func (nowhere) Inboxes([]inbox.Change)    {}
 func (nowhere) Reread(string, string)     {}

@@ -114,15 +114,23 @@ func (c *Core) startSessions(g *ground.Ground) {
 	if c.Cluster != nil {
 		store, peers = c.Cluster.NewDetour(store), c.Cluster
 	}
-	c.Mailbox = mailbox.New(mailbox.Config{Store: store, Events: g.Stores.Events, Retain: g.Settings.Retain.D(), Log: g.Log, Tracer: c.Watchers})
+	c.Mailbox = mailbox.New(mailbox.Config{Store: store, Events: g.Stores.Events, Inboxes: g.Stores.Inboxes, Retain: g.Settings.Retain.D(), Log: g.Log, Tracer: c.Watchers})
 	c.Hub = session.NewHub(session.Config{
 		Store: store, Mailbox: c.Mailbox, Verifier: g.Access, Events: g.Stores.Events, Log: g.Log, Now: g.Stores.Clock,
 		Capabilities: []session.Capability{c.Objects, c.Topics, c.Requests},
 		Admit:        c.Hellos.Allow, Window: g.Settings.Window,
-		Peers: peers, Node: g.Boot,
+		Peers: peers, Node: g.Boot, Inboxes: c.inboxes(),
 	})
 	c.Requests.Find(c.Hub)
 	g.Steps.AddClose("sessions", ground.StorePatience, c.Hub.Close)
+}
+
+// inboxes returns the inboxes for the sessions.
+func (c *Core) inboxes() session.Inboxes {
+	if in := c.Mailbox.Inboxes(); in != nil {
+		return in
+	}
+	return nil
 }
 
 // startPublisher starts the service behind all interfaces for publishing.

@@ -59,7 +59,7 @@ func (d *content) settle(name, contentType string) (data []byte, _ string, err e
 // fieldNames lists the fields of a publish; the index is the bit in draft.given.
 var fieldNames = [...]string{
 	"to", "id", "title", "body", "category", "data", "data_base64", "content_type", "ttl", "expires_at", "send_at",
-	"collapse_key", "priority", "ack", "escalate", "reply_by", "template", "variables", "locale",
+	"collapse_key", "priority", "ack", "escalate", "reply_by", "template", "variables", "locale", "inbox", "keep", "actions",
 }
 
 // ReadDraft reads a publish.
@@ -157,6 +157,14 @@ func (d *draft) field(s *scanner, name string) (err error) {
 		d.TTL, err = s.positiveDuration(name)
 	case "reply_by":
 		d.ReplyBy, err = s.positiveDuration(name)
+	case "inbox":
+		var is bool
+		is, err = s.boolean(name)
+		d.Inbox = &is
+	case "keep":
+		d.Keep, err = s.positiveDuration(name)
+	case "actions":
+		d.Actions, err = s.actions(name)
 	case "expires_at":
 		d.ExpiresAt, err = s.time(name)
 	case "send_at":

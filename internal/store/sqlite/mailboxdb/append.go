@@ -65,8 +65,14 @@ func (s *Store) appendOps(batch []*mailbox.Append) (ops []*appendOp) {
 	return ops
 }
 
+// keptBytes is about what a copy takes that an inbox keeps: its head is written again.
+const keptBytes = 1024
+
 // copyBytes estimates how many bytes one copy of a publish takes.
 func copyBytes(a *mailbox.Append) int {
+	if a.N.Content.Inbox != nil {
+		return keptBytes
+	}
 	if len(a.To) < minPacked || !packs(a.N) {
 		return 128
 	}
@@ -146,6 +152,11 @@ func (s *Store) store(a *mailbox.Append, p *prepared) error {
 		if err := s.storeCopy(r, n, p, first, len(a.To) == 1); err != nil {
 			return err
 		}
+		if n.Content.Inbox != nil && n.SendAt.IsZero() {
+			if err := s.keep(r, n, first, millis.Of(n.CreatedAt)); err != nil {
+				return err
+			}
+		}
 	}
 	if copies == 0 {
 		return nil
@@ -159,6 +170,11 @@ func (s *Store) store(a *mailbox.Append, p *prepared) error {
 	}
 	if n.Steps != nil {
 		if err := s.savePlan(first, n.Steps); err != nil {
+			return err
+		}
+	}
+	if n.Content.Inbox != nil && n.SendAt.IsZero() {
+		if err := s.keepContent(first, copies, p.body); err != nil {
 			return err
 		}
 	}
@@ -306,6 +322,11 @@ func (s *Store) replaceCollapsed(r *recipient, n *notification.Notification) err
 	hash := collapseHash(n.CollapseKey)
 	if hash == 0 {
 		return nil
+	}
+	if n.Content.Inbox == nil {
+		if err := s.unkeep(r, n.CollapseKey); err != nil {
+			return err
+		}
 	}
 	for i := range r.list {
 		e := &r.list[i]

@@ -39,6 +39,7 @@ type transaction struct {
 	encoded  []byte // of settled
 	newOnes  []*recipient
 	newApps  []*app
+	boxes    []*box   // inboxes that may have changed
 	undo     []func() // undo functions of changes too rare for a list of their own
 	batch    mailbox.Batch
 
@@ -51,11 +52,12 @@ func (t *transaction) reset(pos int64) {
 	clear(t.marked)
 	clear(t.undo)
 	clear(t.newOnes)
+	clear(t.boxes)
 	*t = transaction{
 		firstPos: pos + 1, touched: t.touched[:0], marked: t.marked[:0], released: t.released[:0], shared: t.shared[:0],
 		unneeded: t.unneeded[:0], settled: t.settled[:0], encoded: t.encoded,
-		newOnes: t.newOnes[:0], newApps: t.newApps[:0], undo: t.undo[:0],
-		batch: mailbox.Batch{Stored: t.batch.Stored[:0], Due: t.batch.Due[:0], Settled: t.batch.Settled[:0]},
+		newOnes: t.newOnes[:0], newApps: t.newApps[:0], boxes: t.boxes[:0], undo: t.undo[:0],
+		batch: mailbox.Batch{Stored: t.batch.Stored[:0], Due: t.batch.Due[:0], Settled: t.batch.Settled[:0], Inboxes: t.batch.Inboxes[:0]},
 	}
 }
 
@@ -126,6 +128,9 @@ func (s *Store) committed(ops []sqlitedb.Op, here bool) {
 			delete(s.contents, pos)
 		}
 	}
+	for _, b := range t.boxes {
+		b.listed = false
+	}
 	s.pending.Add(t.pending)
 	s.waiting.Add(t.scheduled)
 	s.appends.Add(uint64(t.appends))
@@ -173,6 +178,7 @@ func (s *Store) rollBack() {
 	for i := len(t.undo) - 1; i >= 0; i-- {
 		t.undo[i]()
 	}
+	s.forgetBoxes()
 	s.folding = s.folded
 	s.packRead.forget()
 	t.reset(s.pos)

@@ -126,6 +126,9 @@ func (s *Store) makeDue(r *recipient, e *entry, rd *contents, now int64) error {
 		s.steps.queue.add(waitingStep{at: at, pos: moved.pos, r: r})
 	}
 	s.tx.batch.Due = append(s.tx.batch.Due, item)
+	if item.N.Content.Inbox != nil {
+		return s.keepDue(r, moved.pos, item.N, now)
+	}
 	return nil
 }
 

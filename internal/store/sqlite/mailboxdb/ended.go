@@ -40,9 +40,12 @@ func (s *Store) noRoom() bool {
 	return s.tx.full
 }
 
-// lastly completes the open transaction: it writes one row with all copies that the transaction settles, and deletes contents without
+// lastly completes the open transaction: it writes the inboxes that have changed, one row with all copies that the transaction settles, and deletes contents without
 // unsettled copies.
 func (s *Store) lastly(*sqlite.Conn) error {
+	if err := s.flushBoxes(); err != nil {
+		return err
+	}
 	if err := s.deleteContents(); err != nil || len(s.tx.settled) == 0 {
 		return err
 	}

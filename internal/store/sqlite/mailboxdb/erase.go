@@ -100,6 +100,9 @@ func (s *Store) deleteRows(ctx context.Context, key uint32) error {
 			return err
 		}
 	}
+	if err := s.eraseInbox(ctx, key); err != nil {
+		return err
+	}
 	return s.db.DoBulk(ctx, 1, func(c *sqlite.Conn) error {
 		st, err := c.Prepare("DELETE FROM erasure WHERE recipient = ?1")
 		if err != nil {

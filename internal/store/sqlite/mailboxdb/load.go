@@ -51,6 +51,7 @@ type loadedRow struct {
 }
 
 func (l *loader) loadMeta(ctx context.Context) error {
+	kept := int64(0)
 	return l.s.db.Read(ctx, func(c *sqlite.Conn) error {
 		for _, q := range []struct {
 			sql string
@@ -58,6 +59,7 @@ func (l *loader) loadMeta(ctx context.Context) error {
 		}{
 			{"SELECT value FROM meta WHERE name = 'flushed_pos'", &l.flushed},
 			{"SELECT value FROM meta WHERE name = 'folded_pos'", &l.folded},
+			{"SELECT EXISTS (SELECT 1 FROM inbox)", &kept},
 			{"SELECT max((SELECT value FROM meta WHERE name = 'last_pos'), coalesce((SELECT max(pos) FROM notification), 0), " + lastPacked + ")", &l.last},
 		} {
 			n, err := sqlitex.ResultInt64(c.Prep(q.sql))
@@ -66,6 +68,7 @@ func (l *loader) loadMeta(ctx context.Context) error {
 			}
 			*q.to = n
 		}
+		l.s.used.Store(kept > 0)
 		l.last = max(l.last, l.flushed, l.folded)
 		n, err := l.s.sealed.load(c, l.s.cfg.sliceBits)
 		l.last = max(l.last, n)

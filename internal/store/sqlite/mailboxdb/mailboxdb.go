@@ -33,6 +33,8 @@ var (
 	schema6 string
 	//go:embed schema/0007_attempts.sql
 	schema7 string
+	//go:embed schema/0008_inboxes.sql
+	schema8 string
 )
 
 const appID = 0x47644d62 // "GdMb": application_id of mailbox files
@@ -110,6 +112,7 @@ type Store struct {
 	packing  packing
 	packRead pack          // that was read last
 	contents map[int64]int // number of unsettled copies of each shared content
+	boxes    map[uint32]*box
 	expiries expiryQueue
 	due      dueQueue
 	steps    escalations
@@ -131,6 +134,7 @@ type Store struct {
 	sealer  sync.WaitGroup
 	stop    context.CancelFunc
 
+	used             atomic.Bool  // there may be an inbox with something in it
 	pending, waiting atomic.Int64 // unsettled copies: due and scheduled
 	appends          atomic.Uint64
 	freeInside       atomic.Int64 // reusable bytes inside the file, at the last check
@@ -148,7 +152,7 @@ const maxUntold = 4
 func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	cfg.setDefaults()
 	s := &Store{
-		cfg: cfg, apps: make(map[string]*app), contents: make(map[int64]int),
+		cfg: cfg, apps: make(map[string]*app), contents: make(map[int64]int), boxes: make(map[uint32]*box),
 		untold: make(chan *committed, maxUntold), wakes: make(chan struct{}, 1), closing: make(chan struct{}), seals: make(chan struct{}, 1),
 		spare: sync.Pool{New: func() any { return new(committed) }},
 	}
@@ -159,7 +163,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	}
 	s.space = space
 	s.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
-		AppID: appID, Migrations: []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7}, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Guard: cfg.Guard, Fatal: cfg.Fatal, Log: cfg.Log,
+		AppID: appID, Migrations: []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7, schema8}, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Guard: cfg.Guard, Fatal: cfg.Fatal, Log: cfg.Log,
 		Hooks: sqlitedb.Hooks{Committed: s.committed, Failed: s.failed, Lastly: s.lastly, Count: s.tally},
 	}, s.prepare)
 	if err != nil {

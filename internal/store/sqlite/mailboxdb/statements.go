@@ -27,6 +27,8 @@ type statements struct {
 	readTried, saveTried, deleteTried, nextTried *sqlite.Stmt
 
 	readStep, saveStep, deleteStep, readPlan, savePlan, deletePlan *sqlite.Stmt
+
+	readInbox, saveInbox, deleteInbox, insertKept, releaseKept, deleteKept *sqlite.Stmt
 }
 
 // noteColumns are the columns of a row, in the order in which scanRow reads them.
@@ -89,6 +91,12 @@ func (s *statements) prepare(c *sqlite.Conn) error {
 		{&s.readPlan, selectPlan},
 		{&s.savePlan, "INSERT INTO plan(pos, steps) VALUES (?1, ?2)"},
 		{&s.deletePlan, "DELETE FROM plan WHERE pos = ?1"},
+		{&s.readInbox, selectInbox},
+		{&s.saveInbox, "INSERT INTO inbox(key, due, data) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET due = ?2, data = ?3"},
+		{&s.deleteInbox, "DELETE FROM inbox WHERE key = ?1"},
+		{&s.insertKept, "INSERT INTO inbox_content(pos, refs, body) VALUES (?1, ?2, ?3)"},
+		{&s.releaseKept, "UPDATE inbox_content SET refs = refs - 1 WHERE pos = ?1 AND refs > 1"},
+		{&s.deleteKept, "DELETE FROM inbox_content WHERE pos = ?1"},
 		{&s.saveMeta, "UPDATE meta SET value = ?2 WHERE name = ?1"},
 	} {
 		stmt, err := c.Prepare(p.sql)

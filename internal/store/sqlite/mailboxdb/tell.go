@@ -11,8 +11,11 @@ type committed struct {
 	ops   []sqlitedb.Op
 }
 
-// size returns how many copies the batch names.
-func (c *committed) size() int { return len(c.batch.Stored) + len(c.batch.Due) + len(c.batch.Settled) }
+// size returns how many copies and inboxes the batch names.
+func (c *committed) size() int {
+	b := &c.batch
+	return len(b.Stored) + len(b.Due) + len(b.Settled) + len(b.Inboxes)
+}
 
 // add appends a later commit.
 func (c *committed) add(d *committed) {
@@ -20,6 +23,7 @@ func (c *committed) add(d *committed) {
 	b.Stored = append(b.Stored, d.batch.Stored...)
 	b.Due = append(b.Due, d.batch.Due...)
 	b.Settled = append(b.Settled, d.batch.Settled...)
+	b.Inboxes = append(b.Inboxes, d.batch.Inboxes...)
 	c.ops = append(c.ops, d.ops...)
 }
 
@@ -29,8 +33,9 @@ func (c *committed) empty() {
 	clear(b.Stored)
 	clear(b.Due)
 	clear(b.Settled)
+	clear(b.Inboxes)
 	clear(c.ops)
-	c.batch, c.ops = mailbox.Batch{Stored: b.Stored[:0], Due: b.Due[:0], Settled: b.Settled[:0]}, c.ops[:0]
+	c.batch, c.ops = mailbox.Batch{Stored: b.Stored[:0], Due: b.Due[:0], Settled: b.Settled[:0], Inboxes: b.Inboxes[:0]}, c.ops[:0]
 }
 
 // A batch for the observer gets no further commits once it names maxTold copies.

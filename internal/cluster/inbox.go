@@ -1,0 +1,41 @@
+package cluster
+
+import (
+	"encoding/json"
+
+	"godwit.dev/godwit/internal/notify/inbox"
+	"godwit.dev/godwit/internal/notify/session"
+)
+
+// changedInbox is the body of kindInbox.
+type changedInbox struct {
+	inbox.Count
+	Changed []string `json:"changed"`
+	More    bool     `json:"more,omitempty"`
+}
+
+// Inboxes implements mailbox.Router.
+func (c *Cluster) Inboxes(changed []inbox.Change) {
+	c.hub.Load().Inboxes(changed)
+	if c.alone() {
+		return
+	}
+	var room [4]string
+	for i := range changed {
+		in := &changed[i]
+		if to := c.subjects(room[:0], in.App, in.Recipient); len(to) > 0 {
+			_ = c.publishTo(to, message{
+				kind: kindInbox, app: in.App, recipient: in.Recipient, body: text(changedInbox{Count: in.Count, Changed: in.Changed, More: in.More}),
+			})
+		}
+	}
+}
+
+func (c *Cluster) gotInbox(hub *session.Hub, m *message) {
+	var in changedInbox
+	if err := json.Unmarshal(m.body, &in); err != nil {
+		c.unreadable(hub, m)
+		return
+	}
+	hub.Inboxes([]inbox.Change{{App: m.app, Recipient: m.recipient, Count: in.Count, Changed: in.Changed, More: in.More}})
+}

@@ -1,0 +1,143 @@
+// Package inbox is what people see of their notifications: those that a publish or its category keeps after they were delivered, each with
+// whether its recipient has seen, read, archived or pinned it. "Delivered to a device" and "read by a person" are two things: an
+// acknowledgement changes nothing here, and nothing here acknowledges.
+package inbox
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"godwit.dev/godwit/internal/notify/notification"
+)
+
+// Limits of an inbox. They are part of the public contract.
+const (
+	MaxKept    = 1000 // items of one recipient; the oldest go first, pinned ones last
+	MaxChanged = 100  // ids in one Change
+)
+
+// ErrNotFound: the inbox has no such item.
+var ErrNotFound = errors.New("the inbox has no such notification")
+
+// State selects items.
+type State uint8
+
+// States.
+const (
+	All      State = iota // everything that is not archived
+	Unseen                // the list was not opened since they came
+	Unread                // not read; seen or not
+	Archived              // put away
+	Pinned                // to stay on top
+)
+
+var stateNames = [...]string{All: "all", Unseen: "unseen", Unread: "unread", Archived: "archived", Pinned: "pinned"}
+
+func (s State) String() string { return stateNames[s] }
+
+// StateNames lists the public names of states.
+func StateNames() []string { return stateNames[:] }
+
+// ParseState reads the public name of a state; empty is all.
+func ParseState(name string) (State, bool) {
+	if name == "" {
+		return All, true
+	}
+	for s, n := range stateNames {
+		if n == name {
+			return State(s), true //nolint:gosec // of five
+		}
+	}
+	return 0, false
+}
+
+// Count is how many items wait for their person. Archived ones do not.
+type Count struct {
+	Unseen int `json:"unseen"`
+	Unread int `json:"unread"`
+}
+
+// Counts are the counts of an inbox. They are kept, not counted when they are read.
+type Counts struct {
+	Count
+	Total      int              // items, archived ones too
+	Categories map[string]Count // those that have items; the empty name is of items without a category
+	// Revision changes with the inbox and with nothing else.
+	Revision uint64
+}
+
+// Item is one kept notification.
+type Item struct {
+	Place   uint64 // in the inbox: grows with time, never reused
+	ID      string
+	Content notification.Content
+	Pinned  bool
+
+	CreatedAt, KeptUntil       time.Time
+	SeenAt, ReadAt, ArchivedAt time.Time // zero: not yet
+}
+
+// Query selects a page of items, newest first.
+type Query struct {
+	State    State
+	Category *string // nil: any
+	Before   uint64  // only items of lower places; 0: from the newest
+	Limit    int
+	// Unless is a revision: if the inbox has it still, no items are read.
+	Unless uint64
+}
+
+// Page is the answer to a Query, from one snapshot.
+type Page struct {
+	Counts
+	Items  []Item
+	Newest uint64 // the place of the newest item there has been
+	More   bool
+}
+
+// Mark changes items: one by its id, or all within places.
+type Mark struct {
+	ID string // empty: From and To select items
+	// From and To are places, both included.
+	From, To uint64
+	Category *string // nil: any
+	// What changes; nil: it stays. Reading and archiving imply seeing.
+	Seen, Read, Archived, Pinned *bool
+	At                           time.Time
+}
+
+// Ref names an item.
+type Ref struct{ ID, Category string }
+
+// Change is what a commit has changed in one inbox.
+type Change struct {
+	App, Recipient string
+	Count                   // after the commit
+	Changed        []string // ids, at most MaxChanged
+	More           bool     // there were more
+
+	At                   time.Time // of the next three
+	Seen, Read, Archived []Ref
+}
+
+// Store is what stores of mailboxes can do that have inboxes. Items come into an inbox by the commit of their publish, and leave it with the
+// commit that withdraws, replaces or erases them.
+type Store interface {
+	// Inbox reads a page. An inbox that never had anything is empty.
+	Inbox(ctx context.Context, app, recipient string, q Query) (Page, error)
+	// InboxCounts reads counts alone.
+	InboxCounts(ctx context.Context, app, recipient string) (Counts, error)
+	// InboxItem reads one item, or fails with ErrNotFound.
+	InboxItem(ctx context.Context, app, recipient, id string) (Item, error)
+	// MarkInbox changes items and returns once that is on disk. One that names an id fails with ErrNotFound if it is not there.
+	MarkInbox(ctx context.Context, app, recipient string, m Mark) (Counts, error)
+	// LeaveInbox removes an item from inboxes of recipients, and returns how many had it.
+	LeaveInbox(ctx context.Context, app, id string, recipients []string) (n int, err error)
+	// SweepInboxes removes some of what was kept until now or before; more: call it again.
+	SweepInboxes(ctx context.Context, now time.Time) (n int, more bool, err error)
+	// CheckInboxes compares the kept counts of all inboxes with their items, and calls report for each that differs.
+	CheckInboxes(ctx context.Context, report func(app, recipient, problem string)) (inboxes, items int64, err error)
+	// InboxesUsed reports whether there may be an inbox with items: while there is none, nobody needs to look.
+	InboxesUsed() bool
+}

@@ -1,0 +1,311 @@
+package inboxrow
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"fmt"
+	"slices"
+	"time"
+
+	"godwit.dev/godwit/internal/notify/inbox"
+	"godwit.dev/godwit/internal/store/millis"
+)
+
+// Sizes of an inbox's rows. Heads with a few dozen entries fit a page of SQLite several times over.
+const (
+	maxHead    = 32 // entries of a head; beyond that the oldest of them become a part
+	spill      = 16 // of these
+	maxEntries = inbox.MaxKept + maxHead
+	maxParts   = 1<<partBits - 1
+	partBits   = 12
+	headFormat = 1
+)
+
+// Key is the key of an inbox's head; its parts follow it.
+func Key(recipient int64) int64 { return recipient << partBits }
+
+// Recipient is the inverse of Key, also for parts; head reports whether the key is a head's.
+func Recipient(key int64) (recipient int64, head bool) { return key >> partBits, key&maxParts == 0 }
+
+// Last is the greatest key of an inbox's rows.
+func Last(recipient int64) int64 { return Key(recipient) | maxParts }
+
+// Rows are the rows of inboxes and contents in an open transaction.
+type Rows interface {
+	// Read returns the data of a row; nil: there is none.
+	Read(key int64) ([]byte, error)
+	// Write stores a row. due is the minute from which something of the inbox is kept no more, of a head only; 0: nothing is.
+	Write(key, due int64, data []byte) error
+	Delete(key int64) error
+	// Release tells that an entry of this content has gone.
+	Release(content int64) error
+}
+
+// Box is an inbox in memory. Its head is decoded, its parts are read when they are needed.
+type Box struct {
+	key        int64
+	revision   uint64
+	places     uint64 // given out
+	categories []category
+	parts      []part // oldest first
+	newest     []entry
+	stored     bool // there is a row
+
+	dirty   bool
+	loaded  map[uint16][]entry
+	changed changes
+}
+
+type category struct {
+	name                  string
+	unseen, unread, total int
+}
+
+// part is what the head knows of a part.
+type part struct {
+	id                       uint16
+	n, unseen, unread, keyed int
+	until                    int64  // the earliest of its entries'
+	last                     uint64 // place of the newest
+}
+
+// changes are those since the last Flush.
+type changes struct {
+	ids                  []string
+	more                 bool
+	seen, read, archived []inbox.Ref
+}
+
+func (c *changes) add(id string) {
+	switch {
+	case slices.Contains(c.ids, id):
+	case len(c.ids) == inbox.MaxChanged:
+		c.more = true
+	default:
+		c.ids = append(c.ids, id)
+	}
+}
+
+// Open decodes an inbox's head; nil data is an inbox that has never had anything.
+func Open(recipient int64, data []byte) (*Box, error) {
+	b := &Box{key: Key(recipient)}
+	if data == nil {
+		return b, nil
+	}
+	b.stored = true
+	r := &reader{b: data}
+	if format := r.uvarint(); format != headFormat {
+		return nil, fmt.Errorf("inbox %d: %w: form %d is unknown", recipient, errDamaged, format)
+	}
+	b.revision, b.places = r.uvarint(), r.uvarint()
+	for range r.number(maxEntries) {
+		b.categories = append(b.categories, category{name: r.text(), unseen: r.number(maxEntries), unread: r.number(maxEntries), total: r.number(maxEntries)})
+	}
+	last := uint64(0)
+	for range r.number(maxParts) {
+		p := part{
+			id: uint16(r.number(maxParts)), n: r.number(maxEntries), unseen: r.number(maxEntries), unread: r.number(maxEntries), keyed: r.number(maxEntries), //nolint:gosec // checked
+			until: r.varint(),
+		}
+		p.last = last + r.uvarint()
+		last = p.last
+		b.parts = append(b.parts, p)
+	}
+	b.newest = r.entries(len(b.categories))
+	if r.bad || len(r.b) > 0 {
+		return nil, fmt.Errorf("inbox %d: %w", recipient, errDamaged)
+	}
+	return b, nil
+}
+
+func (b *Box) append(to []byte) []byte {
+	to = binary.AppendUvarint(to, headFormat)
+	to = binary.AppendUvarint(to, b.revision)
+	to = binary.AppendUvarint(to, b.places)
+	to = appendNumber(to, len(b.categories))
+	for _, c := range b.categories {
+		to = append(appendNumber(to, len(c.name)), c.name...)
+		to = appendNumber(appendNumber(appendNumber(to, c.unseen), c.unread), c.total)
+	}
+	to = appendNumber(to, len(b.parts))
+	last := uint64(0)
+	for _, p := range b.parts {
+		to = appendNumber(appendNumber(to, int(p.id)), p.n)
+		to = appendNumber(appendNumber(appendNumber(to, p.unseen), p.unread), p.keyed)
+		to = binary.AppendVarint(to, p.until)
+		to = binary.AppendUvarint(to, p.last-last)
+		last = p.last
+	}
+	return appendEntries(to, b.newest)
+}
+
+func appendNumber(b []byte, n int) []byte { return binary.AppendUvarint(b, uint64(n)) } //nolint:gosec // a count
+
+// Counts are the inbox's counts.
+func (b *Box) Counts() inbox.Counts {
+	c := inbox.Counts{Revision: b.revision}
+	for _, k := range b.categories {
+		if k.total == 0 {
+			continue
+		}
+		if c.Categories == nil {
+			c.Categories = make(map[string]inbox.Count, len(b.categories))
+		}
+		c.Categories[k.name] = inbox.Count{Unseen: k.unseen, Unread: k.unread}
+		c.Unseen += k.unseen
+		c.Unread += k.unread
+		c.Total += k.total
+	}
+	return c
+}
+
+func (b *Box) total() (n int) {
+	for _, c := range b.categories {
+		n += c.total
+	}
+	return n
+}
+
+// due is the minute from which something is kept no more.
+func (b *Box) due() (first int64) {
+	least := func(until int64) {
+		if first == 0 || until < first {
+			first = until
+		}
+	}
+	for _, p := range b.parts {
+		least(p.until)
+	}
+	for i := range b.newest {
+		least(b.newest[i].until())
+	}
+	return first
+}
+
+// Dirty reports whether Flush has something to write.
+func (b *Box) Dirty() bool { return b.dirty }
+
+// Flush writes the head and returns what has changed.
+func (b *Box) Flush(rows Rows, now time.Time) (inbox.Change, error) {
+	b.dirty = false
+	b.loaded = nil
+	if b.revision++; !b.stored { // an inbox of the same name may have been erased: no revision of it comes again
+		b.revision = uint64(max(1, millis.Of(now))) //nolint:gosec // positive
+	}
+	c := inbox.Change{
+		Count: b.Counts().Count, Changed: b.changed.ids, More: b.changed.more, At: now, Seen: b.changed.seen, Read: b.changed.read, Archived: b.changed.archived,
+	}
+	b.changed = changes{}
+	b.stored = true
+	return c, rows.Write(b.key, b.due(), b.append(make([]byte, 0, 1024)))
+}
+
+// category returns the index of a category, and makes it if necessary.
+func (b *Box) category(name string) int {
+	free := -1
+	for i := range b.categories {
+		if b.categories[i].name == name {
+			return i
+		}
+		if b.categories[i].total == 0 {
+			free = i
+		}
+	}
+	if free >= 0 {
+		b.categories[free].name = name
+		return free
+	}
+	b.categories = append(b.categories, category{name: name})
+	return len(b.categories) - 1
+}
+
+// count adds an entry to the counts of its category, times d.
+func (b *Box) count(e *entry, d int) {
+	c := &b.categories[e.category]
+	c.total += d
+	if e.unseen() {
+		c.unseen += d
+	}
+	if e.unread() {
+		c.unread += d
+	}
+}
+
+// part returns the entries of a part.
+func (b *Box) part(rows Rows, p *part) ([]entry, error) {
+	if list, ok := b.loaded[p.id]; ok {
+		return list, nil
+	}
+	data, err := rows.Read(b.key | int64(p.id))
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{b: data}
+	list := r.entries(len(b.categories))
+	if r.bad || len(r.b) > 0 || len(list) != p.n {
+		recipient, _ := Recipient(b.key)
+		return nil, fmt.Errorf("inbox %d, part %d: %w", recipient, p.id, errDamaged)
+	}
+	if b.loaded == nil {
+		b.loaded = make(map[uint16][]entry)
+	}
+	b.loaded[p.id] = list
+	return list, nil
+}
+
+// save stores a part's entries, or deletes the part if it has none. The caller removes parts without entries from b.parts.
+func (b *Box) save(rows Rows, p *part, list []entry) error {
+	p.n, p.unseen, p.unread, p.keyed, p.until = len(list), 0, 0, 0, 0
+	for i := range list {
+		e := &list[i]
+		if e.unseen() {
+			p.unseen++
+		}
+		if e.unread() {
+			p.unread++
+		}
+		if e.key != 0 {
+			p.keyed++
+		}
+		if until := e.until(); p.until == 0 || until < p.until {
+			p.until = until
+		}
+		p.last = e.place
+	}
+	if len(list) == 0 {
+		delete(b.loaded, p.id)
+		return rows.Delete(b.key | int64(p.id))
+	}
+	b.loaded[p.id] = list
+	return rows.Write(b.key|int64(p.id), 0, appendEntries(make([]byte, 0, 64*len(list)), list))
+}
+
+// spill moves the oldest entries of the head into a part.
+func (b *Box) spill(rows Rows) error {
+	id := uint16(1)
+	if n := len(b.parts); n > 0 {
+		id = b.parts[n-1].id%maxParts + 1
+	}
+	for slices.ContainsFunc(b.parts, func(p part) bool { return p.id == id }) {
+		id = id%maxParts + 1
+	}
+	if b.loaded == nil {
+		b.loaded = make(map[uint16][]entry)
+	}
+	p := part{id: id}
+	if err := b.save(rows, &p, slices.Clone(b.newest[:spill])); err != nil {
+		return err
+	}
+	b.parts = append(b.parts, p)
+	b.newest = slices.Delete(b.newest, 0, spill)
+	return nil
+}
+
+// hashKey is the hash of a collapse key. It is stored: never change it.
+func hashKey(key string) uint64 {
+	if key == "" {
+		return 0
+	}
+	sum := sha256.Sum256([]byte(key))
+	return max(1, binary.BigEndian.Uint64(sum[:]))
+}
