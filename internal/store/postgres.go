@@ -74,7 +74,7 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s.Mailbox, s.Changes, s.Steps, s.Work = mailboxes, mailboxes, mailboxes, mailboxes.Work
+	s.Mailbox, s.Changes, s.Steps, s.Inboxes, s.Work = mailboxes, mailboxes, mailboxes, mailboxes, mailboxes.Work
 	s.parts = append(s.parts, Part{Name: "mailbox store", Close: mailboxes.Close})
 
 	campaigns, err := campaigndb.Open(ctx, campaigndb.Config{URL: cfg.Postgres, Reach: reach, Now: s.Clock, Log: cfg.Log})

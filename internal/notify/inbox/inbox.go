@@ -121,6 +121,9 @@ type Change struct {
 	Seen, Read, Archived []Ref
 }
 
+// Checked is what a check has found. Contents count the items that refer to them: if nothing changed meanwhile, there are as many references as items.
+type Checked struct{ Inboxes, Items, References int64 }
+
 // Store is what stores of mailboxes can do that have inboxes. Items come into an inbox by the commit of their publish, and leave it with the
 // commit that withdraws, replaces or erases them.
 type Store interface {
@@ -137,7 +140,7 @@ type Store interface {
 	// SweepInboxes removes some of what was kept until now or before; more: call it again.
 	SweepInboxes(ctx context.Context, now time.Time) (n int, more bool, err error)
 	// CheckInboxes compares the kept counts of all inboxes with their items, and calls report for each that differs.
-	CheckInboxes(ctx context.Context, report func(app, recipient, problem string)) (inboxes, items int64, err error)
+	CheckInboxes(ctx context.Context, report func(app, recipient, problem string)) (Checked, error)
 	// InboxesUsed reports whether there may be an inbox with items: while there is none, nobody needs to look.
 	InboxesUsed() bool
 }

@@ -47,6 +47,7 @@ const (
 	Reply
 	Escalate
 	Attempts
+	Inbox // the store is an inbox.Store
 	Crash // Opened.Crash may still be nil
 )
 
@@ -84,7 +85,7 @@ func RunAgain(t *testing.T, guard string, open OpenFunc) {
 // run runs the tests that are wanted.
 func run(t *testing.T, open OpenFunc, wanted func(c *testCase) bool) {
 	t.Helper()
-	for _, group := range [][]testCase{coreCases, settleCases, timeCases, listCases, dedupCases, ackAllCases, lifeCases, headCases, replyCases, escalateCases, attemptCases} {
+	for _, group := range [][]testCase{coreCases, settleCases, timeCases, listCases, dedupCases, ackAllCases, lifeCases, headCases, replyCases, escalateCases, attemptCases, inboxCases} {
 		for _, c := range group {
 			if !wanted(&c) {
 				continue
@@ -117,7 +118,7 @@ func (r *Recorder) Committed(b *mailbox.Batch) {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.batches = append(r.batches, mailbox.Batch{Stored: slices.Clone(b.Stored), Due: slices.Clone(b.Due), Settled: slices.Clone(b.Settled)})
+	r.batches = append(r.batches, mailbox.Batch{Stored: slices.Clone(b.Stored), Due: slices.Clone(b.Due), Settled: slices.Clone(b.Settled), Inboxes: slices.Clone(b.Inboxes)})
 }
 
 // slow delays the observer by d per commit.
@@ -134,6 +135,7 @@ func (r *Recorder) All() (all mailbox.Batch) {
 	for i := range r.batches {
 		b := &r.batches[i]
 		all.Stored, all.Due, all.Settled = append(all.Stored, b.Stored...), append(all.Due, b.Due...), append(all.Settled, b.Settled...)
+		all.Inboxes = append(all.Inboxes, b.Inboxes...)
 	}
 	return all
 }

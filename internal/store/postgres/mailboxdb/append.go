@@ -87,9 +87,10 @@ func (s *Store) appendOps(batch []*mailbox.Append) (ops []*appendOp) {
 func (o *appendOp) size() (rows, bytes int) { return o.rows, o.bytes }
 
 // append stores one publish: its content once and a row for each recipient.
-func (t *transaction) append(p *part) {
+func (t *transaction) append(p *part) error {
 	n := p.a.N
 	var shared *int64
+	kept, first := 0, int64(0)
 	for _, i := range p.to {
 		res := &p.a.Results[i]
 		*res = mailbox.AppendResult{Status: notification.Stored, ExpiresAt: n.ExpiresAt}
@@ -116,6 +117,11 @@ func (t *transaction) append(p *part) {
 			}
 			continue
 		}
+		if n.CollapseKey != "" && n.Content.Inbox == nil {
+			if err := t.unkeep(b, n.CollapseKey); err != nil {
+				return err
+			}
+		}
 		pos := t.next[0]
 		t.next = t.next[1:]
 		if len(p.to) > 1 && shared == nil {
@@ -123,7 +129,20 @@ func (t *transaction) append(p *part) {
 			t.out.content(pos, p.prep.body)
 		}
 		t.store(b, p, pos, shared)
+		if n.Content.Inbox == nil || !n.SendAt.IsZero() {
+			continue
+		}
+		if kept++; first == 0 {
+			first = pos
+		}
+		if err := t.keep(b, n, first, millis.Of(n.CreatedAt)); err != nil {
+			return err
+		}
 	}
+	if kept > 0 {
+		t.inboxes.keepContent(first, kept, p.prep.body)
+	}
+	return nil
 }
 
 // store adds a copy.

@@ -167,6 +167,9 @@ func (t *transaction) writeSlice(ctx context.Context, did *outcome) error {
 	a := &asking{}
 	t.askSettles(a)
 	t.askRare(a)
+	if err := t.askInboxWrites(a); err != nil {
+		return err
+	}
 	t.askTried(a)
 	t.askTrace(a)
 	if err := a.send(ctx, t.conn); err != nil {
@@ -185,6 +188,7 @@ func (l *lane) due(now int64) upkeep {
 			return err
 		}
 		t := newTransaction(l, tx.Conn(), set)
+		t.inboxes.ctx = ctx
 		var refs []itemRef
 		var keys, positions, seqs []int64
 		last := make(map[int64]int64)
@@ -205,9 +209,15 @@ func (l *lane) due(now int64) upkeep {
 		if err != nil {
 			return err
 		}
-		for _, it := range items {
-			if it != nil {
-				t.tell.Due = append(t.tell.Due, *it)
+		for i, it := range items {
+			if it == nil {
+				continue
+			}
+			t.tell.Due = append(t.tell.Due, *it)
+			if it.N.Content.Inbox != nil {
+				if err := t.keepDue(it, keys[i], now); err != nil {
+					return err
+				}
 			}
 		}
 		a := &asking{}

@@ -132,6 +132,9 @@ func (s *Store) deleteRows(ctx context.Context, key int64) error {
 		return err
 	}
 	return s.db.Do(ctx, "end an erasure", func(ctx context.Context, tx pgx.Tx) error {
+		if err := eraseInbox(ctx, tx, key); err != nil {
+			return err
+		}
 		if _, err := tx.Exec(ctx, "DELETE FROM attempt WHERE recipient = $1", key); err != nil { // an acknowledgement may have written rows meanwhile
 			return err
 		}

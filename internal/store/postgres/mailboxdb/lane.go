@@ -307,7 +307,10 @@ func (l *lane) told() {
 	l.s.commits.Add(1)
 	l.s.appends.Add(uint64(len(l.did.tell.Stored)))
 	l.s.counts.changed(&l.did)
-	if obs, tell := l.s.obs.Load(), &l.did.tell; obs != nil && len(tell.Stored)+len(tell.Due)+len(tell.Settled) > 0 {
+	if len(l.did.tell.Inboxes) > 0 {
+		l.s.used.Store(true)
+	}
+	if obs, tell := l.s.obs.Load(), &l.did.tell; obs != nil && len(tell.Stored)+len(tell.Due)+len(tell.Settled)+len(tell.Inboxes) > 0 {
 		(*obs).Committed(tell)
 	}
 }

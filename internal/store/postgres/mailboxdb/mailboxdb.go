@@ -88,6 +88,7 @@ type Store struct {
 	closeOnce sync.Once
 
 	commits, appends atomic.Uint64
+	used             atomic.Bool // inboxes have or had items
 	full             atomic.Bool // the database's disk was full a moment ago
 }
 
@@ -117,6 +118,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if err := s.tables.ensure(ctx); err != nil {
 		db.Close()
 		return nil, fmt.Errorf("open mailboxes: %w", err)
+	}
+	if err := s.lookUsed(ctx); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("open mailboxes: look into inboxes: %w", err)
 	}
 	for i := range cfg.Lanes {
 		l := newLane(s, i)

@@ -79,6 +79,7 @@ func (t *transaction) read(ctx context.Context, appends []*appendOp, settles []*
 	ids, names, copies := t.wanted(appends)
 	t.askIDs(a, ids, t.set.recent(t.l.s))
 	t.askCollapsed(a, names)
+	t.askInboxes(a, appends)
 	byID, byPos := t.wantedSettles(settles)
 	t.askIDs(a, byID, t.set.days)
 	t.askOpen(a, byPos)

@@ -110,7 +110,7 @@ func (t *tables) keep() {
 		case <-tick.C:
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), lookEvery)
-		if err := t.ensure(ctx); err != nil && !t.s.closed() {
+		if err := errors.Join(t.ensure(ctx), t.s.lookUsed(ctx)); err != nil && !t.s.closed() {
 			t.s.cfg.Log.WarnContext(ctx, "tables of mailboxes could not be looked up", "error", err)
 		}
 		cancel()

@@ -32,11 +32,12 @@ type transaction struct {
 	ended  []ended
 	gone   map[int64]bool // positions of copies that are settled by this commit
 
-	next   []int64 // positions that were taken
-	out    writes
-	passed []op // whose recipients are stuck
-	begun  bool
-	sent   bool // with its COMMIT
+	next    []int64 // positions that were taken
+	inboxes inboxes
+	out     writes
+	passed  []op // whose recipients are stuck
+	begun   bool
+	sent    bool // with its COMMIT
 	outcome
 }
 
@@ -85,7 +86,8 @@ func (o *open) scheduled() bool { return o.seq == 0 }
 
 func newTransaction(l *lane, conn *pgx.Conn, set *tableSet) *transaction {
 	t := &transaction{
-		l: l, conn: conn, set: set, hour: l.s.tables.hourAt(l.s.nowMS()),
+		inboxes: inboxes{conn: conn},
+		l:       l, conn: conn, set: set, hour: l.s.tables.hourAt(l.s.nowMS()),
 		boxes: make(map[mailbox.Address]*box), byKey: make(map[int64]*box), opens: make(map[int64]*open),
 	}
 	if !slices.Contains(set.hours, t.hour) { // a new hour has begun since the tables were read
@@ -95,6 +97,7 @@ func newTransaction(l *lane, conn *pgx.Conn, set *tableSet) *transaction {
 }
 
 func (t *transaction) run(ctx context.Context, ops []op) (err error) {
+	t.inboxes.ctx = ctx
 	if len(t.l.parking.stuck)+len(t.l.parking.ops) > 0 {
 		if ops, err = t.passOver(ctx, ops); err != nil {
 			return err
@@ -148,7 +151,9 @@ func (t *transaction) run(ctx context.Context, ops []op) (err error) {
 	}
 	for _, o := range appends {
 		for i := range o.parts {
-			t.append(&o.parts[i])
+			if err := t.append(&o.parts[i]); err != nil {
+				return err
+			}
 		}
 	}
 	return t.write(ctx)

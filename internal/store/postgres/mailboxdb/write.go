@@ -156,6 +156,9 @@ func (t *transaction) write(ctx context.Context) error {
 	}
 	t.askSettles(a)
 	t.askRare(a)
+	if err := t.askInboxWrites(a); err != nil {
+		return err
+	}
 	t.askCommit(a)
 	if err := a.send(ctx, t.conn); err != nil {
 		return err

@@ -145,6 +145,11 @@ func (s *Store) store(a *mailbox.Append, p *prepared) error {
 			res.Err = fmt.Errorf("%s has %d: %w", name, r.active, mailbox.ErrFull)
 			continue
 		}
+		if n.Content.Inbox == nil && n.CollapseKey != "" {
+			if err := s.unkeep(r, n.CollapseKey); err != nil {
+				return err
+			}
+		}
 		if first == 0 {
 			first = s.pos + 1
 		}
@@ -322,11 +327,6 @@ func (s *Store) replaceCollapsed(r *recipient, n *notification.Notification) err
 	hash := collapseHash(n.CollapseKey)
 	if hash == 0 {
 		return nil
-	}
-	if n.Content.Inbox == nil {
-		if err := s.unkeep(r, n.CollapseKey); err != nil {
-			return err
-		}
 	}
 	for i := range r.list {
 		e := &r.list[i]

@@ -96,7 +96,7 @@ func (s *Store) keepDue(r *recipient, pos int64, n *notification.Notification, n
 
 // unkeep removes what a newer notification replaces although that is not for the inbox itself.
 func (s *Store) unkeep(r *recipient, collapseKey string) error {
-	if !s.used.Load() || collapseKey == "" {
+	if !s.used.Load() {
 		return nil
 	}
 	b, err := s.boxOf(r)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"godwit.dev/godwit/internal/notify/inbox"
 	"godwit.dev/godwit/internal/store/inboxrow"
@@ -130,7 +131,7 @@ func (s *Store) InboxItem(ctx context.Context, app, recipient, id string) (item 
 const checkAtOnce = 1000
 
 // CheckInboxes implements inbox.Store. Each part of it has a snapshot of its own, so contents are only looked for, not counted.
-func (s *Store) CheckInboxes(ctx context.Context, report func(app, recipient, problem string)) (inboxes, items int64, err error) {
+func (s *Store) CheckInboxes(ctx context.Context, report func(app, recipient, problem string)) (all inbox.Checked, err error) {
 	for after := int64(-1); ; {
 		n := 0
 		err := s.db.Read(ctx, func(c *sqlite.Conn) error {
@@ -142,16 +143,23 @@ func (s *Store) CheckInboxes(ctx context.Context, report func(app, recipient, pr
 				if err != nil {
 					return err
 				}
-				inboxes, items = inboxes+1, items+int64(counted)
+				all.Inboxes, all.Items = all.Inboxes+1, all.Items+int64(counted)
 				if problem != "" {
 					report(st.ColumnText(2), st.ColumnText(3), problem)
 				}
 				return nil
 			})
 		})
-		if err != nil || n < checkAtOnce {
-			return inboxes, items, storeError("compare inboxes with their counts", err)
+		if err == nil && n == checkAtOnce {
+			continue
 		}
+		if err == nil {
+			err = s.db.Read(ctx, func(c *sqlite.Conn) (err error) {
+				all.References, err = sqlitex.ResultInt64(c.Prep("SELECT coalesce(sum(refs), 0) FROM inbox_content"))
+				return err
+			})
+		}
+		return all, storeError("compare inboxes with their counts", err)
 	}
 }
 
