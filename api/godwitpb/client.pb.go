@@ -337,6 +337,7 @@ type ServerFrame struct {
 	//	*ServerFrame_Pong
 	//	*ServerFrame_Goodbye
 	//	*ServerFrame_Error
+	//	*ServerFrame_Inbox
 	Frame         isServerFrame_Frame `protobuf_oneof:"frame"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -478,6 +479,15 @@ func (x *ServerFrame) GetError() *Error {
 	return nil
 }
 
+func (x *ServerFrame) GetInbox() *Inbox {
+	if x != nil {
+		if x, ok := x.Frame.(*ServerFrame_Inbox); ok {
+			return x.Inbox
+		}
+	}
+	return nil
+}
+
 type isServerFrame_Frame interface {
 	isServerFrame_Frame()
 }
@@ -526,6 +536,10 @@ type ServerFrame_Error struct {
 	Error *Error `protobuf:"bytes,11,opt,name=error,proto3,oneof"`
 }
 
+type ServerFrame_Inbox struct {
+	Inbox *Inbox `protobuf:"bytes,12,opt,name=inbox,proto3,oneof"`
+}
+
 func (*ServerFrame_Welcome) isServerFrame_Frame() {}
 
 func (*ServerFrame_Notification) isServerFrame_Frame() {}
@@ -547,6 +561,8 @@ func (*ServerFrame_Pong) isServerFrame_Frame() {}
 func (*ServerFrame_Goodbye) isServerFrame_Frame() {}
 
 func (*ServerFrame_Error) isServerFrame_Frame() {}
+
+func (*ServerFrame_Inbox) isServerFrame_Frame() {}
 
 // Hello opens a session. Fields may stay empty when a token says them.
 type Hello struct {
@@ -1212,7 +1228,9 @@ type Welcome struct {
 	Digest        string                 `protobuf:"bytes,5,opt,name=digest,proto3" json:"digest,omitempty"`
 	Registrations uint32                 `protobuf:"varint,6,opt,name=registrations,proto3" json:"registrations,omitempty"`
 	// Unix time in milliseconds.
-	ServerTimeMs  int64 `protobuf:"varint,7,opt,name=server_time_ms,json=serverTimeMs,proto3" json:"server_time_ms,omitempty"`
+	ServerTimeMs int64 `protobuf:"varint,7,opt,name=server_time_ms,json=serverTimeMs,proto3" json:"server_time_ms,omitempty"`
+	// Counts of the recipient's inbox; absent if it never had anything.
+	Inbox         *Inbox `protobuf:"bytes,8,opt,name=inbox,proto3" json:"inbox,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1294,6 +1312,13 @@ func (x *Welcome) GetServerTimeMs() int64 {
 		return x.ServerTimeMs
 	}
 	return 0
+}
+
+func (x *Welcome) GetInbox() *Inbox {
+	if x != nil {
+		return x.Inbox
+	}
+	return nil
 }
 
 // Notification is one notification for this recipient. seq and attempt come first so that the rest can be
@@ -1475,6 +1500,79 @@ func (x *Recall) GetIds() []string {
 	return nil
 }
 
+// Inbox tells that the recipient's inbox has changed, and its counts now.
+type Inbox struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Items that came since the list was last opened.
+	Unseen int32 `protobuf:"varint,1,opt,name=unseen,proto3" json:"unseen,omitempty"`
+	// Items that are not read.
+	Unread int32 `protobuf:"varint,2,opt,name=unread,proto3" json:"unread,omitempty"`
+	// Ids of what has changed, at most 100.
+	Changed []string `protobuf:"bytes,3,rep,name=changed,proto3" json:"changed,omitempty"`
+	// There were more: read the inbox again.
+	More          bool `protobuf:"varint,4,opt,name=more,proto3" json:"more,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Inbox) Reset() {
+	*x = Inbox{}
+	mi := &file_godwit_v1_client_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Inbox) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Inbox) ProtoMessage() {}
+
+func (x *Inbox) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_client_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Inbox.ProtoReflect.Descriptor instead.
+func (*Inbox) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *Inbox) GetUnseen() int32 {
+	if x != nil {
+		return x.Unseen
+	}
+	return 0
+}
+
+func (x *Inbox) GetUnread() int32 {
+	if x != nil {
+		return x.Unread
+	}
+	return 0
+}
+
+func (x *Inbox) GetChanged() []string {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
+}
+
+func (x *Inbox) GetMore() bool {
+	if x != nil {
+		return x.More
+	}
+	return false
+}
+
 // Registered confirms registrations and gives the digest of the whole set.
 type Registered struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1487,7 +1585,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_godwit_v1_client_proto_msgTypes[15]
+	mi := &file_godwit_v1_client_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1499,7 +1597,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[15]
+	mi := &file_godwit_v1_client_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1512,7 +1610,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{15}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Registered) GetObjects() []string {
@@ -1549,7 +1647,7 @@ type RegistrationFailed struct {
 
 func (x *RegistrationFailed) Reset() {
 	*x = RegistrationFailed{}
-	mi := &file_godwit_v1_client_proto_msgTypes[16]
+	mi := &file_godwit_v1_client_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1561,7 +1659,7 @@ func (x *RegistrationFailed) String() string {
 func (*RegistrationFailed) ProtoMessage() {}
 
 func (x *RegistrationFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[16]
+	mi := &file_godwit_v1_client_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1574,7 +1672,7 @@ func (x *RegistrationFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegistrationFailed.ProtoReflect.Descriptor instead.
 func (*RegistrationFailed) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{16}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RegistrationFailed) GetObjects() []string {
@@ -1620,7 +1718,7 @@ type Object struct {
 
 func (x *Object) Reset() {
 	*x = Object{}
-	mi := &file_godwit_v1_client_proto_msgTypes[17]
+	mi := &file_godwit_v1_client_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1632,7 +1730,7 @@ func (x *Object) String() string {
 func (*Object) ProtoMessage() {}
 
 func (x *Object) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[17]
+	mi := &file_godwit_v1_client_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1645,7 +1743,7 @@ func (x *Object) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Object.ProtoReflect.Descriptor instead.
 func (*Object) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{17}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Object) GetGroup() string {
@@ -1704,7 +1802,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_godwit_v1_client_proto_msgTypes[18]
+	mi := &file_godwit_v1_client_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1716,7 +1814,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[18]
+	mi := &file_godwit_v1_client_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1729,7 +1827,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{18}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Message) GetTopic() string {
@@ -1782,7 +1880,7 @@ type Request struct {
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_godwit_v1_client_proto_msgTypes[19]
+	mi := &file_godwit_v1_client_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1794,7 +1892,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[19]
+	mi := &file_godwit_v1_client_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1807,7 +1905,7 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{19}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Request) GetRequestId() string {
@@ -1890,7 +1988,7 @@ type Pong struct {
 
 func (x *Pong) Reset() {
 	*x = Pong{}
-	mi := &file_godwit_v1_client_proto_msgTypes[20]
+	mi := &file_godwit_v1_client_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1902,7 +2000,7 @@ func (x *Pong) String() string {
 func (*Pong) ProtoMessage() {}
 
 func (x *Pong) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[20]
+	mi := &file_godwit_v1_client_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1915,7 +2013,7 @@ func (x *Pong) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pong.ProtoReflect.Descriptor instead.
 func (*Pong) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{20}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Pong) GetDigest() string {
@@ -1937,7 +2035,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_godwit_v1_client_proto_msgTypes[21]
+	mi := &file_godwit_v1_client_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1949,7 +2047,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[21]
+	mi := &file_godwit_v1_client_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1962,7 +2060,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{21}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -1993,7 +2091,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_godwit_v1_client_proto_msgTypes[22]
+	mi := &file_godwit_v1_client_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2005,7 +2103,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[22]
+	mi := &file_godwit_v1_client_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2018,7 +2116,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{22}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Error) GetCode() string {
@@ -2071,7 +2169,7 @@ const file_godwit_v1_client_proto_rawDesc = "" +
 	" \x01(\v2\x10.godwit.v1.ServeH\x00R\aunserve\x12(\n" +
 	"\x05reply\x18\v \x01(\v2\x10.godwit.v1.ReplyH\x00R\x05reply\x12%\n" +
 	"\x04ping\x18\f \x01(\v2\x0f.godwit.v1.PingH\x00R\x04pingB\a\n" +
-	"\x05frame\"\xcb\x04\n" +
+	"\x05frame\"\xf5\x04\n" +
 	"\vServerFrame\x12.\n" +
 	"\awelcome\x18\x01 \x01(\v2\x12.godwit.v1.WelcomeH\x00R\awelcome\x12=\n" +
 	"\fnotification\x18\x02 \x01(\v2\x17.godwit.v1.NotificationH\x00R\fnotification\x12+\n" +
@@ -2086,7 +2184,8 @@ const file_godwit_v1_client_proto_rawDesc = "" +
 	"\x04pong\x18\t \x01(\v2\x0f.godwit.v1.PongH\x00R\x04pong\x12.\n" +
 	"\agoodbye\x18\n" +
 	" \x01(\v2\x12.godwit.v1.GoodbyeH\x00R\agoodbye\x12(\n" +
-	"\x05error\x18\v \x01(\v2\x10.godwit.v1.ErrorH\x00R\x05errorB\a\n" +
+	"\x05error\x18\v \x01(\v2\x10.godwit.v1.ErrorH\x00R\x05error\x12(\n" +
+	"\x05inbox\x18\f \x01(\v2\x10.godwit.v1.InboxH\x00R\x05inboxB\a\n" +
 	"\x05frame\"\xe2\x01\n" +
 	"\x05Hello\x12\x10\n" +
 	"\x03app\x18\x01 \x01(\tR\x03app\x12\x14\n" +
@@ -2135,7 +2234,7 @@ const file_godwit_v1_client_proto_rawDesc = "" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"\x1e\n" +
 	"\x04Ping\x12\x16\n" +
-	"\x06digest\x18\x01 \x01(\tR\x06digest\"\xda\x01\n" +
+	"\x06digest\x18\x01 \x01(\tR\x06digest\"\x82\x02\n" +
 	"\aWelcome\x12\x18\n" +
 	"\asession\x18\x01 \x01(\tR\asession\x12\x10\n" +
 	"\x03app\x18\x02 \x01(\tR\x03app\x12\x1c\n" +
@@ -2143,7 +2242,8 @@ const file_godwit_v1_client_proto_rawDesc = "" +
 	"\fheartbeat_ms\x18\x04 \x01(\x03R\vheartbeatMs\x12\x16\n" +
 	"\x06digest\x18\x05 \x01(\tR\x06digest\x12$\n" +
 	"\rregistrations\x18\x06 \x01(\rR\rregistrations\x12$\n" +
-	"\x0eserver_time_ms\x18\a \x01(\x03R\fserverTimeMs\"\xe0\x02\n" +
+	"\x0eserver_time_ms\x18\a \x01(\x03R\fserverTimeMs\x12&\n" +
+	"\x05inbox\x18\b \x01(\v2\x10.godwit.v1.InboxR\x05inbox\"\xe0\x02\n" +
 	"\fNotification\x12\x10\n" +
 	"\x03seq\x18\x01 \x01(\x04R\x03seq\x12\x18\n" +
 	"\aattempt\x18\x02 \x01(\rR\aattempt\x12\x0e\n" +
@@ -2159,7 +2259,12 @@ const file_godwit_v1_client_proto_rawDesc = "" +
 	"\rexpires_at_ms\x18\v \x01(\x03R\vexpiresAtMs\x12\x1e\n" +
 	"\vreply_by_ms\x18\f \x01(\x03R\treplyByMs\"\x1a\n" +
 	"\x06Recall\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\tR\x03ids\"T\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\"e\n" +
+	"\x05Inbox\x12\x16\n" +
+	"\x06unseen\x18\x01 \x01(\x05R\x06unseen\x12\x16\n" +
+	"\x06unread\x18\x02 \x01(\x05R\x06unread\x12\x18\n" +
+	"\achanged\x18\x03 \x03(\tR\achanged\x12\x12\n" +
+	"\x04more\x18\x04 \x01(\bR\x04more\"T\n" +
 	"\n" +
 	"Registered\x12\x18\n" +
 	"\aobjects\x18\x01 \x03(\tR\aobjects\x12\x16\n" +
@@ -2230,7 +2335,7 @@ func file_godwit_v1_client_proto_rawDescGZIP() []byte {
 }
 
 var file_godwit_v1_client_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_godwit_v1_client_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_godwit_v1_client_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_godwit_v1_client_proto_goTypes = []any{
 	(Priority)(0),              // 0: godwit.v1.Priority
 	(*ClientFrame)(nil),        // 1: godwit.v1.ClientFrame
@@ -2248,16 +2353,17 @@ var file_godwit_v1_client_proto_goTypes = []any{
 	(*Welcome)(nil),            // 13: godwit.v1.Welcome
 	(*Notification)(nil),       // 14: godwit.v1.Notification
 	(*Recall)(nil),             // 15: godwit.v1.Recall
-	(*Registered)(nil),         // 16: godwit.v1.Registered
-	(*RegistrationFailed)(nil), // 17: godwit.v1.RegistrationFailed
-	(*Object)(nil),             // 18: godwit.v1.Object
-	(*Message)(nil),            // 19: godwit.v1.Message
-	(*Request)(nil),            // 20: godwit.v1.Request
-	(*Pong)(nil),               // 21: godwit.v1.Pong
-	(*Goodbye)(nil),            // 22: godwit.v1.Goodbye
-	(*Error)(nil),              // 23: godwit.v1.Error
-	nil,                        // 24: godwit.v1.Reply.HeadersEntry
-	nil,                        // 25: godwit.v1.Request.HeadersEntry
+	(*Inbox)(nil),              // 16: godwit.v1.Inbox
+	(*Registered)(nil),         // 17: godwit.v1.Registered
+	(*RegistrationFailed)(nil), // 18: godwit.v1.RegistrationFailed
+	(*Object)(nil),             // 19: godwit.v1.Object
+	(*Message)(nil),            // 20: godwit.v1.Message
+	(*Request)(nil),            // 21: godwit.v1.Request
+	(*Pong)(nil),               // 22: godwit.v1.Pong
+	(*Goodbye)(nil),            // 23: godwit.v1.Goodbye
+	(*Error)(nil),              // 24: godwit.v1.Error
+	nil,                        // 25: godwit.v1.Reply.HeadersEntry
+	nil,                        // 26: godwit.v1.Request.HeadersEntry
 }
 var file_godwit_v1_client_proto_depIdxs = []int32{
 	3,  // 0: godwit.v1.ClientFrame.hello:type_name -> godwit.v1.Hello
@@ -2275,26 +2381,28 @@ var file_godwit_v1_client_proto_depIdxs = []int32{
 	13, // 12: godwit.v1.ServerFrame.welcome:type_name -> godwit.v1.Welcome
 	14, // 13: godwit.v1.ServerFrame.notification:type_name -> godwit.v1.Notification
 	15, // 14: godwit.v1.ServerFrame.recall:type_name -> godwit.v1.Recall
-	16, // 15: godwit.v1.ServerFrame.registered:type_name -> godwit.v1.Registered
-	17, // 16: godwit.v1.ServerFrame.registration_failed:type_name -> godwit.v1.RegistrationFailed
-	18, // 17: godwit.v1.ServerFrame.object:type_name -> godwit.v1.Object
-	19, // 18: godwit.v1.ServerFrame.message:type_name -> godwit.v1.Message
-	20, // 19: godwit.v1.ServerFrame.request:type_name -> godwit.v1.Request
-	21, // 20: godwit.v1.ServerFrame.pong:type_name -> godwit.v1.Pong
-	22, // 21: godwit.v1.ServerFrame.goodbye:type_name -> godwit.v1.Goodbye
-	23, // 22: godwit.v1.ServerFrame.error:type_name -> godwit.v1.Error
-	24, // 23: godwit.v1.Reply.headers:type_name -> godwit.v1.Reply.HeadersEntry
-	11, // 24: godwit.v1.Reply.header_fields:type_name -> godwit.v1.HeaderField
-	0,  // 25: godwit.v1.Notification.priority:type_name -> godwit.v1.Priority
-	25, // 26: godwit.v1.Request.headers:type_name -> godwit.v1.Request.HeadersEntry
-	11, // 27: godwit.v1.Request.header_fields:type_name -> godwit.v1.HeaderField
-	1,  // 28: godwit.v1.Client.Connect:input_type -> godwit.v1.ClientFrame
-	2,  // 29: godwit.v1.Client.Connect:output_type -> godwit.v1.ServerFrame
-	29, // [29:30] is the sub-list for method output_type
-	28, // [28:29] is the sub-list for method input_type
-	28, // [28:28] is the sub-list for extension type_name
-	28, // [28:28] is the sub-list for extension extendee
-	0,  // [0:28] is the sub-list for field type_name
+	17, // 15: godwit.v1.ServerFrame.registered:type_name -> godwit.v1.Registered
+	18, // 16: godwit.v1.ServerFrame.registration_failed:type_name -> godwit.v1.RegistrationFailed
+	19, // 17: godwit.v1.ServerFrame.object:type_name -> godwit.v1.Object
+	20, // 18: godwit.v1.ServerFrame.message:type_name -> godwit.v1.Message
+	21, // 19: godwit.v1.ServerFrame.request:type_name -> godwit.v1.Request
+	22, // 20: godwit.v1.ServerFrame.pong:type_name -> godwit.v1.Pong
+	23, // 21: godwit.v1.ServerFrame.goodbye:type_name -> godwit.v1.Goodbye
+	24, // 22: godwit.v1.ServerFrame.error:type_name -> godwit.v1.Error
+	16, // 23: godwit.v1.ServerFrame.inbox:type_name -> godwit.v1.Inbox
+	25, // 24: godwit.v1.Reply.headers:type_name -> godwit.v1.Reply.HeadersEntry
+	11, // 25: godwit.v1.Reply.header_fields:type_name -> godwit.v1.HeaderField
+	16, // 26: godwit.v1.Welcome.inbox:type_name -> godwit.v1.Inbox
+	0,  // 27: godwit.v1.Notification.priority:type_name -> godwit.v1.Priority
+	26, // 28: godwit.v1.Request.headers:type_name -> godwit.v1.Request.HeadersEntry
+	11, // 29: godwit.v1.Request.header_fields:type_name -> godwit.v1.HeaderField
+	1,  // 30: godwit.v1.Client.Connect:input_type -> godwit.v1.ClientFrame
+	2,  // 31: godwit.v1.Client.Connect:output_type -> godwit.v1.ServerFrame
+	31, // [31:32] is the sub-list for method output_type
+	30, // [30:31] is the sub-list for method input_type
+	30, // [30:30] is the sub-list for extension type_name
+	30, // [30:30] is the sub-list for extension extendee
+	0,  // [0:30] is the sub-list for field type_name
 }
 
 func init() { file_godwit_v1_client_proto_init() }
@@ -2328,6 +2436,7 @@ func file_godwit_v1_client_proto_init() {
 		(*ServerFrame_Pong)(nil),
 		(*ServerFrame_Goodbye)(nil),
 		(*ServerFrame_Error)(nil),
+		(*ServerFrame_Inbox)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2335,7 +2444,7 @@ func file_godwit_v1_client_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_godwit_v1_client_proto_rawDesc), len(file_godwit_v1_client_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

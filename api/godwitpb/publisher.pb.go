@@ -107,7 +107,13 @@ type PublishRequest struct {
 	// Values of the template's variables, 64 at most.
 	Variables map[string]string `protobuf:"bytes,17,rep,name=variables,proto3" json:"variables,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// BCP 47: the language in which sessions get the template, and endpoints of no known language.
-	Locale        string `protobuf:"bytes,18,opt,name=locale,proto3" json:"locale,omitempty"`
+	Locale string `protobuf:"bytes,18,opt,name=locale,proto3" json:"locale,omitempty"`
+	// Whether recipients' inboxes keep it after its delivery. Not said: its category decides.
+	Inbox *bool `protobuf:"varint,19,opt,name=inbox,proto3,oneof" json:"inbox,omitempty"`
+	// How long inboxes keep it, in milliseconds; 0 means 30 days; at most 365 days.
+	KeepMs int64 `protobuf:"varint,20,opt,name=keep_ms,json=keepMs,proto3" json:"keep_ms,omitempty"`
+	// Choices that a kept notification offers, 5 at most.
+	Actions       []*Action `protobuf:"bytes,21,rep,name=actions,proto3" json:"actions,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -268,6 +274,89 @@ func (x *PublishRequest) GetLocale() string {
 	return ""
 }
 
+func (x *PublishRequest) GetInbox() bool {
+	if x != nil && x.Inbox != nil {
+		return *x.Inbox
+	}
+	return false
+}
+
+func (x *PublishRequest) GetKeepMs() int64 {
+	if x != nil {
+		return x.KeepMs
+	}
+	return 0
+}
+
+func (x *PublishRequest) GetActions() []*Action {
+	if x != nil {
+		return x.Actions
+	}
+	return nil
+}
+
+// Action is a choice that a kept notification offers.
+type Action struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Title string                 `protobuf:"bytes,2,opt,name=title,proto3" json:"title,omitempty"`
+	// Page that the choice opens; empty: the choice is a reply.
+	Url           string `protobuf:"bytes,3,opt,name=url,proto3" json:"url,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Action) Reset() {
+	*x = Action{}
+	mi := &file_godwit_v1_publisher_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Action) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Action) ProtoMessage() {}
+
+func (x *Action) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_publisher_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Action.ProtoReflect.Descriptor instead.
+func (*Action) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *Action) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *Action) GetTitle() string {
+	if x != nil {
+		return x.Title
+	}
+	return ""
+}
+
+func (x *Action) GetUrl() string {
+	if x != nil {
+		return x.Url
+	}
+	return ""
+}
+
 // EscalationStep names a channel and when it starts.
 type EscalationStep struct {
 	state   protoimpl.MessageState `protogen:"open.v1"`
@@ -285,7 +374,7 @@ type EscalationStep struct {
 
 func (x *EscalationStep) Reset() {
 	*x = EscalationStep{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[1]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -297,7 +386,7 @@ func (x *EscalationStep) String() string {
 func (*EscalationStep) ProtoMessage() {}
 
 func (x *EscalationStep) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[1]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -310,7 +399,7 @@ func (x *EscalationStep) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use EscalationStep.ProtoReflect.Descriptor instead.
 func (*EscalationStep) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{1}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{2}
 }
 
 func (x *EscalationStep) GetChannel() string {
@@ -358,7 +447,7 @@ type PublishResponse struct {
 
 func (x *PublishResponse) Reset() {
 	*x = PublishResponse{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[2]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -370,7 +459,7 @@ func (x *PublishResponse) String() string {
 func (*PublishResponse) ProtoMessage() {}
 
 func (x *PublishResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[2]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -383,7 +472,7 @@ func (x *PublishResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishResponse.ProtoReflect.Descriptor instead.
 func (*PublishResponse) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{2}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *PublishResponse) GetResults() []*PublishResult {
@@ -409,7 +498,7 @@ type PublishResult struct {
 
 func (x *PublishResult) Reset() {
 	*x = PublishResult{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[3]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -421,7 +510,7 @@ func (x *PublishResult) String() string {
 func (*PublishResult) ProtoMessage() {}
 
 func (x *PublishResult) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[3]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -434,7 +523,7 @@ func (x *PublishResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishResult.ProtoReflect.Descriptor instead.
 func (*PublishResult) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{3}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *PublishResult) GetId() string {
@@ -495,7 +584,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[4]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -507,7 +596,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[4]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -520,7 +609,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{4}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Problem) GetType() string {
@@ -577,7 +666,7 @@ type StatusRequest struct {
 
 func (x *StatusRequest) Reset() {
 	*x = StatusRequest{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[5]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -589,7 +678,7 @@ func (x *StatusRequest) String() string {
 func (*StatusRequest) ProtoMessage() {}
 
 func (x *StatusRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[5]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -602,7 +691,7 @@ func (x *StatusRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusRequest.ProtoReflect.Descriptor instead.
 func (*StatusRequest) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{5}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *StatusRequest) GetId() string {
@@ -629,7 +718,7 @@ type StatusResponse struct {
 
 func (x *StatusResponse) Reset() {
 	*x = StatusResponse{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[6]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -641,7 +730,7 @@ func (x *StatusResponse) String() string {
 func (*StatusResponse) ProtoMessage() {}
 
 func (x *StatusResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[6]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -654,7 +743,7 @@ func (x *StatusResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatusResponse.ProtoReflect.Descriptor instead.
 func (*StatusResponse) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{6}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *StatusResponse) GetItems() []*NotificationStatus {
@@ -692,7 +781,7 @@ type NotificationStatus struct {
 
 func (x *NotificationStatus) Reset() {
 	*x = NotificationStatus{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[7]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -704,7 +793,7 @@ func (x *NotificationStatus) String() string {
 func (*NotificationStatus) ProtoMessage() {}
 
 func (x *NotificationStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[7]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -717,7 +806,7 @@ func (x *NotificationStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotificationStatus.ProtoReflect.Descriptor instead.
 func (*NotificationStatus) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{7}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *NotificationStatus) GetId() string {
@@ -844,7 +933,7 @@ type NotificationReply struct {
 
 func (x *NotificationReply) Reset() {
 	*x = NotificationReply{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[8]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -856,7 +945,7 @@ func (x *NotificationReply) String() string {
 func (*NotificationReply) ProtoMessage() {}
 
 func (x *NotificationReply) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[8]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -869,7 +958,7 @@ func (x *NotificationReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use NotificationReply.ProtoReflect.Descriptor instead.
 func (*NotificationReply) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{8}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *NotificationReply) GetStatus() int32 {
@@ -911,7 +1000,7 @@ type ChannelStatus struct {
 
 func (x *ChannelStatus) Reset() {
 	*x = ChannelStatus{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[9]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -923,7 +1012,7 @@ func (x *ChannelStatus) String() string {
 func (*ChannelStatus) ProtoMessage() {}
 
 func (x *ChannelStatus) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[9]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -936,7 +1025,7 @@ func (x *ChannelStatus) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ChannelStatus.ProtoReflect.Descriptor instead.
 func (*ChannelStatus) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{9}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *ChannelStatus) GetChannel() string {
@@ -1000,7 +1089,7 @@ type RecallRequest struct {
 
 func (x *RecallRequest) Reset() {
 	*x = RecallRequest{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[10]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1012,7 +1101,7 @@ func (x *RecallRequest) String() string {
 func (*RecallRequest) ProtoMessage() {}
 
 func (x *RecallRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[10]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1025,7 +1114,7 @@ func (x *RecallRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecallRequest.ProtoReflect.Descriptor instead.
 func (*RecallRequest) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{10}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *RecallRequest) GetId() string {
@@ -1052,7 +1141,7 @@ type RecallResponse struct {
 
 func (x *RecallResponse) Reset() {
 	*x = RecallResponse{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[11]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1064,7 +1153,7 @@ func (x *RecallResponse) String() string {
 func (*RecallResponse) ProtoMessage() {}
 
 func (x *RecallResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[11]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1077,7 +1166,7 @@ func (x *RecallResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RecallResponse.ProtoReflect.Descriptor instead.
 func (*RecallResponse) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{11}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RecallResponse) GetRecalled() int64 {
@@ -1108,7 +1197,7 @@ type PutObjectRequest struct {
 
 func (x *PutObjectRequest) Reset() {
 	*x = PutObjectRequest{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[12]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1120,7 +1209,7 @@ func (x *PutObjectRequest) String() string {
 func (*PutObjectRequest) ProtoMessage() {}
 
 func (x *PutObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[12]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1133,7 +1222,7 @@ func (x *PutObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutObjectRequest.ProtoReflect.Descriptor instead.
 func (*PutObjectRequest) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{12}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PutObjectRequest) GetGroup() string {
@@ -1197,7 +1286,7 @@ type PutObjectResponse struct {
 
 func (x *PutObjectResponse) Reset() {
 	*x = PutObjectResponse{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[13]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1209,7 +1298,7 @@ func (x *PutObjectResponse) String() string {
 func (*PutObjectResponse) ProtoMessage() {}
 
 func (x *PutObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[13]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1222,7 +1311,7 @@ func (x *PutObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutObjectResponse.ProtoReflect.Descriptor instead.
 func (*PutObjectResponse) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{13}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PutObjectResponse) GetVersion() int64 {
@@ -1250,7 +1339,7 @@ type DeleteObjectRequest struct {
 
 func (x *DeleteObjectRequest) Reset() {
 	*x = DeleteObjectRequest{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[14]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1262,7 +1351,7 @@ func (x *DeleteObjectRequest) String() string {
 func (*DeleteObjectRequest) ProtoMessage() {}
 
 func (x *DeleteObjectRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[14]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1275,7 +1364,7 @@ func (x *DeleteObjectRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteObjectRequest.ProtoReflect.Descriptor instead.
 func (*DeleteObjectRequest) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{14}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DeleteObjectRequest) GetGroup() string {
@@ -1303,7 +1392,7 @@ type DeleteObjectResponse struct {
 
 func (x *DeleteObjectResponse) Reset() {
 	*x = DeleteObjectResponse{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[15]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1315,7 +1404,7 @@ func (x *DeleteObjectResponse) String() string {
 func (*DeleteObjectResponse) ProtoMessage() {}
 
 func (x *DeleteObjectResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[15]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1328,7 +1417,7 @@ func (x *DeleteObjectResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteObjectResponse.ProtoReflect.Descriptor instead.
 func (*DeleteObjectResponse) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{15}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *DeleteObjectResponse) GetVersion() int64 {
@@ -1358,7 +1447,7 @@ type PublishMessageRequest struct {
 
 func (x *PublishMessageRequest) Reset() {
 	*x = PublishMessageRequest{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[16]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1370,7 +1459,7 @@ func (x *PublishMessageRequest) String() string {
 func (*PublishMessageRequest) ProtoMessage() {}
 
 func (x *PublishMessageRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[16]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1383,7 +1472,7 @@ func (x *PublishMessageRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishMessageRequest.ProtoReflect.Descriptor instead.
 func (*PublishMessageRequest) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{16}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *PublishMessageRequest) GetTopic() string {
@@ -1416,7 +1505,7 @@ type PublishMessageResponse struct {
 
 func (x *PublishMessageResponse) Reset() {
 	*x = PublishMessageResponse{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[17]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1428,7 +1517,7 @@ func (x *PublishMessageResponse) String() string {
 func (*PublishMessageResponse) ProtoMessage() {}
 
 func (x *PublishMessageResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[17]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1441,7 +1530,7 @@ func (x *PublishMessageResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PublishMessageResponse.ProtoReflect.Descriptor instead.
 func (*PublishMessageResponse) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{17}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{18}
 }
 
 // AskRequest is a request to a worker. Metadata "traceparent" and "tracestate" travel along.
@@ -1459,7 +1548,7 @@ type AskRequest struct {
 
 func (x *AskRequest) Reset() {
 	*x = AskRequest{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[18]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1471,7 +1560,7 @@ func (x *AskRequest) String() string {
 func (*AskRequest) ProtoMessage() {}
 
 func (x *AskRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[18]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1484,7 +1573,7 @@ func (x *AskRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRequest.ProtoReflect.Descriptor instead.
 func (*AskRequest) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{18}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *AskRequest) GetSubject() string {
@@ -1529,7 +1618,7 @@ type AskResponse struct {
 
 func (x *AskResponse) Reset() {
 	*x = AskResponse{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[19]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1541,7 +1630,7 @@ func (x *AskResponse) String() string {
 func (*AskResponse) ProtoMessage() {}
 
 func (x *AskResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[19]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1554,7 +1643,7 @@ func (x *AskResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskResponse.ProtoReflect.Descriptor instead.
 func (*AskResponse) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{19}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *AskResponse) GetStatus() int32 {
@@ -1604,7 +1693,7 @@ type AskRecipientRequest struct {
 
 func (x *AskRecipientRequest) Reset() {
 	*x = AskRecipientRequest{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[20]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1616,7 +1705,7 @@ func (x *AskRecipientRequest) String() string {
 func (*AskRecipientRequest) ProtoMessage() {}
 
 func (x *AskRecipientRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[20]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1629,7 +1718,7 @@ func (x *AskRecipientRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRecipientRequest.ProtoReflect.Descriptor instead.
 func (*AskRecipientRequest) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{20}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *AskRecipientRequest) GetRecipient() string {
@@ -1688,7 +1777,7 @@ type AskRecipientResponse struct {
 
 func (x *AskRecipientResponse) Reset() {
 	*x = AskRecipientResponse{}
-	mi := &file_godwit_v1_publisher_proto_msgTypes[21]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1700,7 +1789,7 @@ func (x *AskRecipientResponse) String() string {
 func (*AskRecipientResponse) ProtoMessage() {}
 
 func (x *AskRecipientResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_publisher_proto_msgTypes[21]
+	mi := &file_godwit_v1_publisher_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1713,7 +1802,7 @@ func (x *AskRecipientResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use AskRecipientResponse.ProtoReflect.Descriptor instead.
 func (*AskRecipientResponse) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{21}
+	return file_godwit_v1_publisher_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *AskRecipientResponse) GetStatus() int32 {
@@ -1748,7 +1837,7 @@ var File_godwit_v1_publisher_proto protoreflect.FileDescriptor
 
 const file_godwit_v1_publisher_proto_rawDesc = "" +
 	"\n" +
-	"\x19godwit/v1/publisher.proto\x12\tgodwit.v1\x1a\x16godwit/v1/client.proto\"\x91\x05\n" +
+	"\x19godwit/v1/publisher.proto\x12\tgodwit.v1\x1a\x16godwit/v1/client.proto\"\xfc\x05\n" +
 	"\x0ePublishRequest\x12\x0e\n" +
 	"\x02to\x18\x01 \x03(\tR\x02to\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x14\n" +
@@ -1769,10 +1858,18 @@ const file_godwit_v1_publisher_proto_rawDesc = "" +
 	"\vreply_by_ms\x18\x0f \x01(\x03R\treplyByMs\x12\x1a\n" +
 	"\btemplate\x18\x10 \x01(\tR\btemplate\x12F\n" +
 	"\tvariables\x18\x11 \x03(\v2(.godwit.v1.PublishRequest.VariablesEntryR\tvariables\x12\x16\n" +
-	"\x06locale\x18\x12 \x01(\tR\x06locale\x1a<\n" +
+	"\x06locale\x18\x12 \x01(\tR\x06locale\x12\x19\n" +
+	"\x05inbox\x18\x13 \x01(\bH\x00R\x05inbox\x88\x01\x01\x12\x17\n" +
+	"\akeep_ms\x18\x14 \x01(\x03R\x06keepMs\x12+\n" +
+	"\aactions\x18\x15 \x03(\v2\x11.godwit.v1.ActionR\aactions\x1a<\n" +
 	"\x0eVariablesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\x9b\x01\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\b\n" +
+	"\x06_inbox\"@\n" +
+	"\x06Action\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x14\n" +
+	"\x05title\x18\x02 \x01(\tR\x05title\x12\x10\n" +
+	"\x03url\x18\x03 \x01(\tR\x03url\"\x9b\x01\n" +
 	"\x0eEscalationStep\x12\x18\n" +
 	"\achannel\x18\x01 \x01(\tR\achannel\x12\x19\n" +
 	"\bafter_ms\x18\x02 \x01(\x03R\aafterMs\x12\x16\n" +
@@ -1916,72 +2013,74 @@ func file_godwit_v1_publisher_proto_rawDescGZIP() []byte {
 }
 
 var file_godwit_v1_publisher_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_godwit_v1_publisher_proto_msgTypes = make([]protoimpl.MessageInfo, 23)
+var file_godwit_v1_publisher_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_godwit_v1_publisher_proto_goTypes = []any{
 	(AckMode)(0),                   // 0: godwit.v1.AckMode
 	(*PublishRequest)(nil),         // 1: godwit.v1.PublishRequest
-	(*EscalationStep)(nil),         // 2: godwit.v1.EscalationStep
-	(*PublishResponse)(nil),        // 3: godwit.v1.PublishResponse
-	(*PublishResult)(nil),          // 4: godwit.v1.PublishResult
-	(*Problem)(nil),                // 5: godwit.v1.Problem
-	(*StatusRequest)(nil),          // 6: godwit.v1.StatusRequest
-	(*StatusResponse)(nil),         // 7: godwit.v1.StatusResponse
-	(*NotificationStatus)(nil),     // 8: godwit.v1.NotificationStatus
-	(*NotificationReply)(nil),      // 9: godwit.v1.NotificationReply
-	(*ChannelStatus)(nil),          // 10: godwit.v1.ChannelStatus
-	(*RecallRequest)(nil),          // 11: godwit.v1.RecallRequest
-	(*RecallResponse)(nil),         // 12: godwit.v1.RecallResponse
-	(*PutObjectRequest)(nil),       // 13: godwit.v1.PutObjectRequest
-	(*PutObjectResponse)(nil),      // 14: godwit.v1.PutObjectResponse
-	(*DeleteObjectRequest)(nil),    // 15: godwit.v1.DeleteObjectRequest
-	(*DeleteObjectResponse)(nil),   // 16: godwit.v1.DeleteObjectResponse
-	(*PublishMessageRequest)(nil),  // 17: godwit.v1.PublishMessageRequest
-	(*PublishMessageResponse)(nil), // 18: godwit.v1.PublishMessageResponse
-	(*AskRequest)(nil),             // 19: godwit.v1.AskRequest
-	(*AskResponse)(nil),            // 20: godwit.v1.AskResponse
-	(*AskRecipientRequest)(nil),    // 21: godwit.v1.AskRecipientRequest
-	(*AskRecipientResponse)(nil),   // 22: godwit.v1.AskRecipientResponse
-	nil,                            // 23: godwit.v1.PublishRequest.VariablesEntry
-	(Priority)(0),                  // 24: godwit.v1.Priority
-	(*HeaderField)(nil),            // 25: godwit.v1.HeaderField
+	(*Action)(nil),                 // 2: godwit.v1.Action
+	(*EscalationStep)(nil),         // 3: godwit.v1.EscalationStep
+	(*PublishResponse)(nil),        // 4: godwit.v1.PublishResponse
+	(*PublishResult)(nil),          // 5: godwit.v1.PublishResult
+	(*Problem)(nil),                // 6: godwit.v1.Problem
+	(*StatusRequest)(nil),          // 7: godwit.v1.StatusRequest
+	(*StatusResponse)(nil),         // 8: godwit.v1.StatusResponse
+	(*NotificationStatus)(nil),     // 9: godwit.v1.NotificationStatus
+	(*NotificationReply)(nil),      // 10: godwit.v1.NotificationReply
+	(*ChannelStatus)(nil),          // 11: godwit.v1.ChannelStatus
+	(*RecallRequest)(nil),          // 12: godwit.v1.RecallRequest
+	(*RecallResponse)(nil),         // 13: godwit.v1.RecallResponse
+	(*PutObjectRequest)(nil),       // 14: godwit.v1.PutObjectRequest
+	(*PutObjectResponse)(nil),      // 15: godwit.v1.PutObjectResponse
+	(*DeleteObjectRequest)(nil),    // 16: godwit.v1.DeleteObjectRequest
+	(*DeleteObjectResponse)(nil),   // 17: godwit.v1.DeleteObjectResponse
+	(*PublishMessageRequest)(nil),  // 18: godwit.v1.PublishMessageRequest
+	(*PublishMessageResponse)(nil), // 19: godwit.v1.PublishMessageResponse
+	(*AskRequest)(nil),             // 20: godwit.v1.AskRequest
+	(*AskResponse)(nil),            // 21: godwit.v1.AskResponse
+	(*AskRecipientRequest)(nil),    // 22: godwit.v1.AskRecipientRequest
+	(*AskRecipientResponse)(nil),   // 23: godwit.v1.AskRecipientResponse
+	nil,                            // 24: godwit.v1.PublishRequest.VariablesEntry
+	(Priority)(0),                  // 25: godwit.v1.Priority
+	(*HeaderField)(nil),            // 26: godwit.v1.HeaderField
 }
 var file_godwit_v1_publisher_proto_depIdxs = []int32{
-	24, // 0: godwit.v1.PublishRequest.priority:type_name -> godwit.v1.Priority
+	25, // 0: godwit.v1.PublishRequest.priority:type_name -> godwit.v1.Priority
 	0,  // 1: godwit.v1.PublishRequest.ack:type_name -> godwit.v1.AckMode
-	2,  // 2: godwit.v1.PublishRequest.escalate:type_name -> godwit.v1.EscalationStep
-	23, // 3: godwit.v1.PublishRequest.variables:type_name -> godwit.v1.PublishRequest.VariablesEntry
-	4,  // 4: godwit.v1.PublishResponse.results:type_name -> godwit.v1.PublishResult
-	5,  // 5: godwit.v1.PublishResult.error:type_name -> godwit.v1.Problem
-	8,  // 6: godwit.v1.StatusResponse.items:type_name -> godwit.v1.NotificationStatus
-	24, // 7: godwit.v1.NotificationStatus.priority:type_name -> godwit.v1.Priority
-	0,  // 8: godwit.v1.NotificationStatus.ack:type_name -> godwit.v1.AckMode
-	9,  // 9: godwit.v1.NotificationStatus.reply:type_name -> godwit.v1.NotificationReply
-	10, // 10: godwit.v1.NotificationStatus.channels:type_name -> godwit.v1.ChannelStatus
-	25, // 11: godwit.v1.AskResponse.headers:type_name -> godwit.v1.HeaderField
-	25, // 12: godwit.v1.AskRecipientResponse.headers:type_name -> godwit.v1.HeaderField
-	1,  // 13: godwit.v1.Publisher.Publish:input_type -> godwit.v1.PublishRequest
-	1,  // 14: godwit.v1.Publisher.PublishStream:input_type -> godwit.v1.PublishRequest
-	6,  // 15: godwit.v1.Publisher.Status:input_type -> godwit.v1.StatusRequest
-	11, // 16: godwit.v1.Publisher.Recall:input_type -> godwit.v1.RecallRequest
-	13, // 17: godwit.v1.Publisher.PutObject:input_type -> godwit.v1.PutObjectRequest
-	15, // 18: godwit.v1.Publisher.DeleteObject:input_type -> godwit.v1.DeleteObjectRequest
-	17, // 19: godwit.v1.Publisher.PublishMessage:input_type -> godwit.v1.PublishMessageRequest
-	19, // 20: godwit.v1.Publisher.Ask:input_type -> godwit.v1.AskRequest
-	21, // 21: godwit.v1.Publisher.AskRecipient:input_type -> godwit.v1.AskRecipientRequest
-	3,  // 22: godwit.v1.Publisher.Publish:output_type -> godwit.v1.PublishResponse
-	3,  // 23: godwit.v1.Publisher.PublishStream:output_type -> godwit.v1.PublishResponse
-	7,  // 24: godwit.v1.Publisher.Status:output_type -> godwit.v1.StatusResponse
-	12, // 25: godwit.v1.Publisher.Recall:output_type -> godwit.v1.RecallResponse
-	14, // 26: godwit.v1.Publisher.PutObject:output_type -> godwit.v1.PutObjectResponse
-	16, // 27: godwit.v1.Publisher.DeleteObject:output_type -> godwit.v1.DeleteObjectResponse
-	18, // 28: godwit.v1.Publisher.PublishMessage:output_type -> godwit.v1.PublishMessageResponse
-	20, // 29: godwit.v1.Publisher.Ask:output_type -> godwit.v1.AskResponse
-	22, // 30: godwit.v1.Publisher.AskRecipient:output_type -> godwit.v1.AskRecipientResponse
-	22, // [22:31] is the sub-list for method output_type
-	13, // [13:22] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	3,  // 2: godwit.v1.PublishRequest.escalate:type_name -> godwit.v1.EscalationStep
+	24, // 3: godwit.v1.PublishRequest.variables:type_name -> godwit.v1.PublishRequest.VariablesEntry
+	2,  // 4: godwit.v1.PublishRequest.actions:type_name -> godwit.v1.Action
+	5,  // 5: godwit.v1.PublishResponse.results:type_name -> godwit.v1.PublishResult
+	6,  // 6: godwit.v1.PublishResult.error:type_name -> godwit.v1.Problem
+	9,  // 7: godwit.v1.StatusResponse.items:type_name -> godwit.v1.NotificationStatus
+	25, // 8: godwit.v1.NotificationStatus.priority:type_name -> godwit.v1.Priority
+	0,  // 9: godwit.v1.NotificationStatus.ack:type_name -> godwit.v1.AckMode
+	10, // 10: godwit.v1.NotificationStatus.reply:type_name -> godwit.v1.NotificationReply
+	11, // 11: godwit.v1.NotificationStatus.channels:type_name -> godwit.v1.ChannelStatus
+	26, // 12: godwit.v1.AskResponse.headers:type_name -> godwit.v1.HeaderField
+	26, // 13: godwit.v1.AskRecipientResponse.headers:type_name -> godwit.v1.HeaderField
+	1,  // 14: godwit.v1.Publisher.Publish:input_type -> godwit.v1.PublishRequest
+	1,  // 15: godwit.v1.Publisher.PublishStream:input_type -> godwit.v1.PublishRequest
+	7,  // 16: godwit.v1.Publisher.Status:input_type -> godwit.v1.StatusRequest
+	12, // 17: godwit.v1.Publisher.Recall:input_type -> godwit.v1.RecallRequest
+	14, // 18: godwit.v1.Publisher.PutObject:input_type -> godwit.v1.PutObjectRequest
+	16, // 19: godwit.v1.Publisher.DeleteObject:input_type -> godwit.v1.DeleteObjectRequest
+	18, // 20: godwit.v1.Publisher.PublishMessage:input_type -> godwit.v1.PublishMessageRequest
+	20, // 21: godwit.v1.Publisher.Ask:input_type -> godwit.v1.AskRequest
+	22, // 22: godwit.v1.Publisher.AskRecipient:input_type -> godwit.v1.AskRecipientRequest
+	4,  // 23: godwit.v1.Publisher.Publish:output_type -> godwit.v1.PublishResponse
+	4,  // 24: godwit.v1.Publisher.PublishStream:output_type -> godwit.v1.PublishResponse
+	8,  // 25: godwit.v1.Publisher.Status:output_type -> godwit.v1.StatusResponse
+	13, // 26: godwit.v1.Publisher.Recall:output_type -> godwit.v1.RecallResponse
+	15, // 27: godwit.v1.Publisher.PutObject:output_type -> godwit.v1.PutObjectResponse
+	17, // 28: godwit.v1.Publisher.DeleteObject:output_type -> godwit.v1.DeleteObjectResponse
+	19, // 29: godwit.v1.Publisher.PublishMessage:output_type -> godwit.v1.PublishMessageResponse
+	21, // 30: godwit.v1.Publisher.Ask:output_type -> godwit.v1.AskResponse
+	23, // 31: godwit.v1.Publisher.AskRecipient:output_type -> godwit.v1.AskRecipientResponse
+	23, // [23:32] is the sub-list for method output_type
+	14, // [14:23] is the sub-list for method input_type
+	14, // [14:14] is the sub-list for extension type_name
+	14, // [14:14] is the sub-list for extension extendee
+	0,  // [0:14] is the sub-list for field type_name
 }
 
 func init() { file_godwit_v1_publisher_proto_init() }
@@ -1990,16 +2089,17 @@ func file_godwit_v1_publisher_proto_init() {
 		return
 	}
 	file_godwit_v1_client_proto_init()
-	file_godwit_v1_publisher_proto_msgTypes[1].OneofWrappers = []any{}
-	file_godwit_v1_publisher_proto_msgTypes[7].OneofWrappers = []any{}
-	file_godwit_v1_publisher_proto_msgTypes[9].OneofWrappers = []any{}
+	file_godwit_v1_publisher_proto_msgTypes[0].OneofWrappers = []any{}
+	file_godwit_v1_publisher_proto_msgTypes[2].OneofWrappers = []any{}
+	file_godwit_v1_publisher_proto_msgTypes[8].OneofWrappers = []any{}
+	file_godwit_v1_publisher_proto_msgTypes[10].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_godwit_v1_publisher_proto_rawDesc), len(file_godwit_v1_publisher_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   23,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

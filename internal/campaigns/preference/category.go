@@ -23,6 +23,68 @@ type Category struct {
 
 	Campaigns Limit  `json:"campaign_limit,omitzero"`   // campaigns that may reach one person; the zero one is none
 	Excess    Excess `json:"campaign_beyond,omitempty"` // what becomes of a message beyond Campaigns
+
+	Inbox bool `json:"inbox,omitempty"` // inboxes keep its notifications, unless a publish says otherwise
+	Keep  Keep `json:"keep,omitzero"`   // how long, unless a publish says otherwise; 0: the default
+}
+
+// Keep is how long inboxes keep notifications of a category.
+type Keep time.Duration
+
+// ParseKeep reads "30d".
+func ParseKeep(s string) (Keep, error) {
+	d, err := notification.ParseDuration(s)
+	if err != nil {
+		return 0, notification.BadField("keep", "%s", err)
+	}
+	return Keep(d), notification.CheckKeep("keep", d)
+}
+
+// String formats the time as it is read; 0 is empty.
+func (k Keep) String() string {
+	for _, unit := range []struct {
+		name string
+		d    time.Duration
+	}{{"d", 24 * time.Hour}, {"h", time.Hour}, {"m", time.Minute}} {
+		if d := time.Duration(k); d > 0 && d%unit.d == 0 {
+			return strconv.FormatInt(int64(d/unit.d), 10) + unit.name
+		}
+	}
+	if k == 0 {
+		return ""
+	}
+	return time.Duration(k).String()
+}
+
+// MarshalText implements encoding.TextMarshaler.
+func (k Keep) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (k *Keep) UnmarshalText(b []byte) (err error) {
+	if *k = 0; len(b) > 0 {
+		*k, err = ParseKeep(string(b))
+	}
+	return err
+}
+
+// Check refuses settings that contradict each other.
+func (c *Category) Check() error {
+	if c.Keep != 0 && !c.Inbox {
+		return notification.BadField("keep", "is how long inboxes keep notifications of the category: set inbox as well")
+	}
+	return nil
+}
+
+// Kept tells whether inboxes keep what is published in a category, and how long; 0: the default.
+func Kept(all map[string]Category, category string) (keep time.Duration, is bool) {
+	if len(all) == 0 {
+		return 0, false
+	}
+	c, there := all[category]
+	if !there {
+		c = all[Rest]
+	}
+	return time.Duration(c.Keep), c.Inbox
 }
 
 // Excess is what becomes of a campaign's message beyond a limit.

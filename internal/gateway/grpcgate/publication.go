@@ -35,6 +35,13 @@ func (p *publisher) draft(who access.Principal, req *godwitpb.PublishRequest) (*
 	if d.ReplyBy, err = millis("reply_by", req.GetReplyByMs()); err != nil {
 		return nil, err
 	}
+	if d.Keep, err = millis("keep", req.GetKeepMs()); err != nil {
+		return nil, err
+	}
+	d.Inbox = req.Inbox
+	for _, a := range req.GetActions() {
+		d.Actions = append(d.Actions, notification.Action{ID: a.GetId(), Title: a.GetTitle(), URL: a.GetUrl()})
+	}
 	if d.ExpiresAt, err = instant("expires_at", req.GetExpiresAtMs()); err != nil {
 		return nil, err
 	}

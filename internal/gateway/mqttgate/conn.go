@@ -47,6 +47,7 @@ const (
 	recalls                       // subscribed to recalls
 	requests                      // subscribed to requests by name
 	gaps                          // subscribed to the numbers of dropped messages
+	tallies                       // subscribed to the counts of the inbox
 	brief                         // wants no reason strings
 	clean                         // discards what is stored of its registrations
 	lasting                       // its session outlasts the connection

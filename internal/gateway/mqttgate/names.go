@@ -14,6 +14,7 @@ import (
 const (
 	inboxName   = "inbox"         // the mailbox
 	recallName  = "inbox/recall"  // ids of notifications to remove
+	countsName  = "inbox/counts"  // how much in the inbox is unseen and unread
 	requestName = "inbox/request" // requests to this client by name
 	objectLevel = "o"
 	toLevel     = "to"
@@ -134,6 +135,7 @@ const (
 	toReplies
 	toFigures
 	toGaps
+	toCounts
 	toTopics
 )
 
@@ -145,6 +147,8 @@ func targetOf(name string) (t target, rest string) {
 		return toInbox, ""
 	case name == recallName:
 		return toRecalls, ""
+	case name == countsName:
+		return toCounts, ""
 	case name == requestName:
 		return toRequests, ""
 	case name == gapName:

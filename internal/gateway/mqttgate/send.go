@@ -25,6 +25,10 @@ func (c *conn) Write(k frame.ServerKind, head, tail []byte) bool {
 		if c.has(recalls) {
 			return c.publish(&wire.Head{Topic: recallName}, either(one, all).b)
 		}
+	case frame.ServerInbox:
+		if c.has(tallies) {
+			return c.publish(&wire.Head{Topic: countsName}, either(one, all).b)
+		}
 	case frame.ServerWelcome:
 		c.accept(readWelcome(either(one, all)))
 	case frame.ServerError:

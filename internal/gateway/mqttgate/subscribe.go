@@ -292,6 +292,8 @@ func (c *conn) grant(s *subscription, in *input) (reason wire.Reason, why string
 		c.set(recalls)
 	case toGaps:
 		c.set(gaps)
+	case toCounts:
+		c.set(tallies)
 	case toReplies:
 	case toObject: // of a session that is back: its registrations are in the store
 		c.wantObject(s)
@@ -459,6 +461,8 @@ func (c *conn) drop(filter string, in *input) wire.Reason {
 		flag = recalls
 	case toGaps:
 		flag = gaps
+	case toCounts:
+		flag = tallies
 	case toRequests:
 		flag = requests
 	case toFigures:

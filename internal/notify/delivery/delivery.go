@@ -30,6 +30,7 @@ type Service struct {
 	now   func() time.Time
 	reach Reach // nil: live is the only channel
 	fill  Fill  // nil: there are no templates
+	kept  Kept  // nil: categories say nothing of inboxes
 	trace Tracer
 	took  latency.Histogram
 	under atomic.Int64 // calls of Publish
@@ -49,6 +50,9 @@ type Tracer interface {
 // Fill adds the content to a draft that names a template.
 type Fill func(ctx context.Context, app string, d *notification.Draft) error
 
+// Kept returns whether inboxes keep what an app publishes in a category, and how long; 0: the default.
+type Kept func(app, category string) (keep time.Duration, is bool)
+
 // New makes a Service; now is the store's clock.
 func New(st Store, now func() time.Time) *Service { return &Service{store: st, now: now} }
 
@@ -61,6 +65,9 @@ func (s *Service) TraceWith(t Tracer) { s.trace = t }
 
 // FillWith enables drafts that name templates. It must be called before the first publish.
 func (s *Service) FillWith(fill Fill) { s.fill = fill }
+
+// KeepBy lets categories decide what inboxes keep. It must be called before the first publish.
+func (s *Service) KeepBy(kept Kept) { s.kept = kept }
 
 // Latency counts how long calls of Publish have taken to store and route, since the start.
 func (s *Service) Latency() []latency.Bucket { return s.took.Buckets() }
@@ -139,6 +146,12 @@ func (s *Service) checked(ctx context.Context, app string, d *notification.Draft
 	unfilled := s.filled(ctx, app, d)
 	if unfilled != nil && !notification.IsLapsed(unfilled) {
 		return nil, unfilled
+	}
+	if d.Inbox == nil && s.kept != nil {
+		if keep, is := s.kept(app, d.Content.Category); is {
+			d.Inbox = &is
+			d.Keep = cmp.Or(d.Keep, keep)
+		}
 	}
 	n, err := d.Check(app, now, func() string { return newID(now) })
 	switch {

@@ -5,7 +5,7 @@ var settingWords = map[string]string{
 	"hook.url": "Where events are posted", "hook.types": "Which events", "hook.secrets": "Signing secrets",
 
 	"category.critical": "Recipients cannot refuse it", "category.escalate_limit": "Most escalation steps for one person", "category.campaign_limit": "Most campaigns for one person",
-	"category.campaign_beyond": "A campaign’s message beyond that",
+	"category.campaign_beyond": "A campaign’s message beyond that", "category.inbox": "Inboxes keep it", "category.keep": "How long inboxes keep it",
 
 	"service.access": "Who may call it", "service.timeout": "Time to answer", "service.split": "Share its calls between", "service.cookies": "Pass cookies on", "service.upload": "Bodies of more than 1 MiB",
 
@@ -29,6 +29,8 @@ var settingHints = map[string]string{
 	"category.escalate_limit":  "Steps beyond live, like 3/m, 10/h or 20/d. Empty: no limit.",
 	"category.campaign_limit":  "Like 1/8h, 3/d or 5/7d, within 30 days at most. Empty: no limit.",
 	"category.campaign_beyond": "It matters only with a limit of campaigns.",
+	"category.inbox":           "People find it in their inbox after its delivery, until the time is over.",
+	"category.keep":            "It matters only with the inbox. Empty: 30 days; at most a year.",
 
 	"service.timeout": "At most 1m. Empty: 10s.",
 	"service.split":   "A service and its weight a line: other versions that take a part of the calls. Empty: all calls go to the service itself.",

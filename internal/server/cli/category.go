@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -8,14 +9,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"godwit.dev/godwit/internal/campaigns/preference"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 func (p *program) categoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "category",
 		Short: "Say what holds for an app's categories",
-		Long: `Say what holds for the categories of an app's notifications: which of them nobody can refuse, how often they escalate, and how
-many campaigns reach one person. The commands need the server's operator key or an API key of role admin.`,
+		Long: `Say what holds for the categories of an app's notifications: which of them nobody can refuse, how often they escalate, how many
+campaigns reach one person, and what recipients' inboxes keep. The commands need the server's operator key or an API key of role admin.`,
 		Args: subcommandOnly,
 		RunE: help,
 	}
@@ -30,13 +32,17 @@ type categoryJSON struct {
 	Limit     string `json:"escalate_limit"`
 	Campaigns string `json:"campaign_limit,omitempty"`
 	Beyond    string `json:"campaign_beyond,omitempty"`
+	Inbox     bool   `json:"inbox,omitempty"`
+	Keep      string `json:"keep,omitempty"`
 	Revision  string `json:"revision,omitempty"`
 }
 
 func (p *program) categories() settings[categoryJSON] {
 	return settings[categoryJSON]{
-		what: "category", path: "/v1/categories", columns: []string{"CATEGORY", "CRITICAL", "LIMIT"},
-		row: func(c *categoryJSON) []string { return []string{c.Category, fmt.Sprint(c.Critical), c.limits()} },
+		what: "category", path: "/v1/categories", columns: []string{"CATEGORY", "CRITICAL", "LIMIT", "INBOX"},
+		row: func(c *categoryJSON) []string {
+			return []string{c.Category, fmt.Sprint(c.Critical), c.limits(), c.inbox()}
+		},
 	}
 }
 
@@ -52,8 +58,16 @@ func (c *categoryJSON) limits() string {
 	return strings.Join(list, "; ")
 }
 
+// inbox describes what inboxes keep.
+func (c *categoryJSON) inbox() string {
+	if !c.Inbox {
+		return ""
+	}
+	return "keeps " + cmp.Or(c.Keep, preference.Keep(notification.DefaultKeep).String())
+}
+
 func (p *program) categorySetCommand() *cobra.Command {
-	var appName, limit, campaigns, beyond string
+	var appName, limit, campaigns, beyond, keep string
 	var c preference.Category
 	cmd := &cobra.Command{
 		Use:   "set CATEGORY",
@@ -62,8 +76,8 @@ func (p *program) categorySetCommand() *cobra.Command {
 has none.`,
 		Args: exactly("category"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if limit == "" && campaigns == "" && !c.Critical {
-				return withHint(usagef("nothing is said of %s", args[0]), "give --critical, --escalate-limit or --campaign-limit, or take back what was said with godwit category delete")
+			if limit == "" && campaigns == "" && !c.Critical && !c.Inbox && keep == "" {
+				return withHint(usagef("nothing is said of %s", args[0]), "give --critical, --escalate-limit, --campaign-limit or --inbox, or take back what was said with godwit category delete")
 			}
 			if limit != "" {
 				if c.Limit, err = preference.ParseLimit(limit); err != nil {
@@ -78,7 +92,21 @@ has none.`,
 			if c.Excess, err = preference.ParseExcess(beyond); err != nil {
 				return err
 			}
+			if keep != "" {
+				if c.Keep, err = preference.ParseKeep(keep); err != nil {
+					return err
+				}
+			}
+			if err := c.Check(); err != nil {
+				return err
+			}
 			body := map[string]any{"critical": c.Critical}
+			if c.Inbox {
+				body["inbox"] = true
+			}
+			if keep != "" {
+				body["keep"] = keep
+			}
 			if limit != "" {
 				body["escalate_limit"] = limit
 			}
@@ -102,6 +130,8 @@ has none.`,
 	cmd.Flags().StringVar(&limit, "escalate-limit", "", "most steps beyond live that begin for a recipient, like 3/m, 10/h or 20/d")
 	cmd.Flags().StringVar(&campaigns, "campaign-limit", "", "most campaigns that reach one person, like 1/8h, 3/d or 5/7d")
 	cmd.Flags().StringVar(&beyond, "campaign-beyond", preference.Defer.String(), "what becomes of a campaign's message beyond the limit: defer (it is sent when the limit allows) or suppress")
+	cmd.Flags().BoolVar(&c.Inbox, "inbox", false, "recipients' inboxes keep its notifications")
+	cmd.Flags().StringVar(&keep, "keep", "", "how long inboxes keep them, like 7d; at most 365d (default 30d)")
 	p.categories().changeFlags(p, cmd, &appName)
 	return cmd
 }

@@ -30,12 +30,22 @@ func Recipient(key int64) (recipient int64, head bool) { return key >> partBits,
 // Last is the greatest key of an inbox's rows.
 func Last(recipient int64) int64 { return Key(recipient) | maxParts }
 
+// Row is a row that is written.
+type Row struct {
+	Key  int64
+	Data []byte // until the next row is written
+	// Due is the minute from which something of the inbox is kept no more, of a head only; 0: nothing is.
+	Due  int64
+	New  bool // there was no row of this key
+	Same bool // Due is as it was
+}
+
 // Rows are the rows of inboxes and contents in an open transaction.
 type Rows interface {
 	// Read returns the data of a row; nil: there is none.
 	Read(key int64) ([]byte, error)
-	// Write stores a row. due is the minute from which something of the inbox is kept no more, of a head only; 0: nothing is.
-	Write(key, due int64, data []byte) error
+	// Write stores a row.
+	Write(row Row) error
 	Delete(key int64) error
 	// Release tells that an entry of this content has gone.
 	Release(content int64) error
@@ -49,7 +59,9 @@ type Box struct {
 	categories []category
 	parts      []part // oldest first
 	newest     []entry
-	stored     bool // there is a row
+	stored     bool   // there is a row
+	wasDue     int64  // of that
+	buffer     []byte // of the row that is written
 
 	dirty   bool
 	loaded  map[uint16][]entry
@@ -115,6 +127,7 @@ func Open(recipient int64, data []byte) (*Box, error) {
 	if r.bad || len(r.b) > 0 {
 		return nil, fmt.Errorf("inbox %d: %w", recipient, errDamaged)
 	}
+	b.wasDue = b.due()
 	return b, nil
 }
 
@@ -193,11 +206,23 @@ func (b *Box) Flush(rows Rows, now time.Time) (inbox.Change, error) {
 		b.revision = uint64(max(1, millis.Of(now))) //nolint:gosec // positive
 	}
 	c := inbox.Change{
-		Count: b.Counts().Count, Changed: b.changed.ids, More: b.changed.more, At: now, Seen: b.changed.seen, Read: b.changed.read, Archived: b.changed.archived,
+		Count: b.waiting(), Changed: b.changed.ids, More: b.changed.more, At: now, Seen: b.changed.seen, Read: b.changed.read, Archived: b.changed.archived,
 	}
 	b.changed = changes{}
-	b.stored = true
-	return c, rows.Write(b.key, b.due(), b.append(make([]byte, 0, 1024)))
+	b.buffer = b.append(b.buffer[:0])
+	row := Row{Key: b.key, Data: b.buffer, Due: b.due(), New: !b.stored}
+	row.Same = row.Due == b.wasDue
+	b.stored, b.wasDue = true, row.Due
+	return c, rows.Write(row)
+}
+
+// waiting sums the counts of categories.
+func (b *Box) waiting() (c inbox.Count) {
+	for i := range b.categories {
+		c.Unseen += b.categories[i].unseen
+		c.Unread += b.categories[i].unread
+	}
+	return c
 }
 
 // category returns the index of a category, and makes it if necessary.
@@ -255,6 +280,7 @@ func (b *Box) part(rows Rows, p *part) ([]entry, error) {
 
 // save stores a part's entries, or deletes the part if it has none. The caller removes parts without entries from b.parts.
 func (b *Box) save(rows Rows, p *part, list []entry) error {
+	fresh := p.n == 0
 	p.n, p.unseen, p.unread, p.keyed, p.until = len(list), 0, 0, 0, 0
 	for i := range list {
 		e := &list[i]
@@ -277,7 +303,8 @@ func (b *Box) save(rows Rows, p *part, list []entry) error {
 		return rows.Delete(b.key | int64(p.id))
 	}
 	b.loaded[p.id] = list
-	return rows.Write(b.key|int64(p.id), 0, appendEntries(make([]byte, 0, 64*len(list)), list))
+	b.buffer = appendEntries(b.buffer[:0], list)
+	return rows.Write(Row{Key: b.key | int64(p.id), Data: b.buffer, New: fresh, Same: true})
 }
 
 // spill moves the oldest entries of the head into a part.

@@ -29,12 +29,12 @@ func (b *Box) Add(rows Rows, n New) error {
 	}
 	b.places++
 	e := entry{
-		place: b.places, content: n.Content, id: n.ID, category: b.category(n.Category), created: n.CreatedAt, keep: uint64(max(1, n.Keep/time.Minute)), //nolint:gosec // positive
+		place: b.places, content: n.Content, id: identOf(n.ID), category: b.category(n.Category), created: n.CreatedAt, keep: uint64(max(1, n.Keep/time.Minute)), //nolint:gosec // positive
 		key: hashKey(n.CollapseKey),
 	}
 	b.newest = append(b.newest, e)
 	b.count(&e, 1)
-	b.changed.add(e.id)
+	b.changed.add(n.ID)
 	if len(b.newest) > maxHead {
 		return b.spill(rows)
 	}
@@ -53,7 +53,8 @@ func (b *Box) Replace(rows Rows, collapseKey string) error {
 
 // Remove removes the items of an id, and returns how many there were.
 func (b *Box) Remove(rows Rows, id string) (n int, err error) {
-	return b.remove(rows, anyPart, func(e *entry) bool { return e.id == id })
+	wanted := identOf(id)
+	return b.remove(rows, anyPart, func(e *entry) bool { return e.id == wanted })
 }
 
 // Expire removes what is kept no more at a time.
@@ -86,7 +87,7 @@ func (b *Box) remove(rows Rows, in func(*part) bool, gone func(*entry) bool) (n 
 			n++
 			b.dirty = true
 			b.count(&e, -1)
-			b.changed.add(e.id)
+			b.changed.add(e.id.String())
 			if err := rows.Release(e.content); err != nil {
 				return nil, err
 			}
@@ -149,10 +150,11 @@ func (b *Box) drop(rows Rows, in int, place uint64) error {
 
 // Mark changes items, and returns how many it has selected; those that are as they should be count as well.
 func (b *Box) Mark(rows Rows, m *inbox.Mark) (n int, err error) {
+	id := identOf(m.ID)
 	apply := func(list []entry) (changed bool) {
 		for i := range slices.Backward(list) {
 			e := &list[i]
-			if !b.selected(m, e) {
+			if !b.selected(m, id, e) {
 				continue
 			}
 			n++
@@ -196,9 +198,9 @@ func (p *part) concerned(m *inbox.Mark) bool {
 	return m.Seen != nil && p.unseen > 0 || m.Read != nil && p.unread > 0
 }
 
-func (b *Box) selected(m *inbox.Mark, e *entry) bool {
+func (b *Box) selected(m *inbox.Mark, id ident, e *entry) bool {
 	if m.ID != "" {
-		return e.id == m.ID
+		return e.id == id
 	}
 	return e.place >= m.From && e.place <= m.To && (m.Category == nil || b.categories[e.category].name == *m.Category) && e.archived == 0
 }
@@ -233,8 +235,8 @@ func (b *Box) mark(e *entry, m *inbox.Mark) bool {
 	}
 	b.count(&was, -1)
 	b.count(e, 1)
-	b.changed.add(e.id)
-	r := inbox.Ref{ID: e.id, Category: b.categories[e.category].name}
+	b.changed.add(e.id.String())
+	r := inbox.Ref{ID: e.id.String(), Category: b.categories[e.category].name}
 	for _, s := range [...]struct {
 		was, is int64
 		to      *[]inbox.Ref

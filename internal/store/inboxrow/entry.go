@@ -30,7 +30,7 @@ const (
 type entry struct {
 	place    uint64
 	content  int64 // position of its content
-	id       string
+	id       ident
 	category int    // index of the head's categories
 	created  int64  // ms
 	keep     uint64 // minutes
@@ -76,17 +76,16 @@ func (e *entry) append(b []byte, was before) []byte {
 			flags |= f.bit
 		}
 	}
-	packed, form := packID(e.id)
-	b = append(b, flags|form)
+	b = append(b, flags|e.id.form)
 	b = binary.AppendUvarint(b, e.place-was.place)
 	b = binary.AppendVarint(b, e.content-was.content)
 	b = binary.AppendUvarint(b, uint64(e.category)) //nolint:gosec // an index
 	b = binary.AppendVarint(b, e.created-was.created)
 	b = binary.AppendUvarint(b, e.keep)
-	if form == 0 {
-		b = append(binary.AppendUvarint(b, uint64(len(e.id))), e.id...)
+	if e.id.form == 0 {
+		b = append(binary.AppendUvarint(b, uint64(len(e.id.text))), e.id.text...)
 	} else {
-		b = append(b, packed[:]...)
+		b = append(b, e.id.packed[:]...)
 	}
 	if e.key != 0 {
 		b = binary.BigEndian.AppendUint64(b, e.key)
@@ -99,19 +98,35 @@ func (e *entry) append(b []byte, was before) []byte {
 	return b
 }
 
-// packID returns the 16 bytes of an id that the server, or a maker of UUIDs, has made; form 0: it is another.
-func packID(id string) (b [16]byte, form byte) {
+// ident is the id of a notification: 16 bytes if the server, or a maker of UUIDs, has made it, else its text. Equal ids are equal values.
+type ident struct {
+	form   byte // flagULID, flagUUID or 0
+	packed [16]byte
+	text   string
+}
+
+func identOf(id string) ident {
 	switch len(id) {
 	case ulid.EncodedSize:
 		if u, err := ulid.ParseStrict(id); err == nil && u.String() == id {
-			return u, flagULID
+			return ident{form: flagULID, packed: u}
 		}
 	case uuidSize:
 		if b, ok := parseUUID(id); ok {
-			return b, flagUUID
+			return ident{form: flagUUID, packed: b}
 		}
 	}
-	return b, 0
+	return ident{text: id}
+}
+
+func (id *ident) String() string {
+	switch id.form {
+	case flagULID:
+		return ulid.ULID(id.packed).String()
+	case flagUUID:
+		return formatUUID(id.packed[:])
+	}
+	return id.text
 }
 
 const uuidSize = 36
@@ -232,17 +247,10 @@ func (r *reader) entry(was before) (e entry) {
 	e.created = was.created + r.varint()
 	e.keep = r.uvarint()
 	e.pinned = f&flagPinned != 0
-	switch {
-	case f&flagULID != 0:
-		if b := r.bytes(len(ulid.ULID{})); !r.bad {
-			e.id = ulid.ULID(b).String()
-		}
-	case f&flagUUID != 0:
-		if b := r.bytes(len(ulid.ULID{})); !r.bad {
-			e.id = formatUUID(b)
-		}
-	default:
-		e.id = r.text()
+	if e.id.form = f & (flagULID | flagUUID); e.id.form == 0 {
+		e.id.text = r.text()
+	} else {
+		copy(e.id.packed[:], r.bytes(len(e.id.packed)))
 	}
 	if f&flagKeyed != 0 {
 		if b := r.bytes(8); !r.bad {

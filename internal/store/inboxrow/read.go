@@ -70,6 +70,7 @@ func (b *Box) Query(rows Rows, q *inbox.Query) (list []Found, more bool, err err
 
 // Find returns the newest item of an id.
 func (b *Box) Find(rows Rows, id string) (f Found, ok bool, err error) {
+	wanted := identOf(id)
 	for i := len(b.parts); i >= 0; i-- {
 		entries := b.newest
 		if i < len(b.parts) {
@@ -78,7 +79,7 @@ func (b *Box) Find(rows Rows, id string) (f Found, ok bool, err error) {
 			}
 		}
 		for n := len(entries) - 1; n >= 0; n-- {
-			if entries[n].id == id {
+			if entries[n].id == wanted {
 				return Found{entries[n].item(), entries[n].content}, true, nil
 			}
 		}
@@ -106,7 +107,7 @@ func (b *Box) matches(q *inbox.Query, e *entry) bool {
 
 func (e *entry) item() inbox.Item {
 	return inbox.Item{
-		Place: e.place, ID: e.id, Pinned: e.pinned, CreatedAt: millis.Time(e.created), KeptUntil: time.UnixMilli(e.until() * minute).UTC(),
+		Place: e.place, ID: e.id.String(), Pinned: e.pinned, CreatedAt: millis.Time(e.created), KeptUntil: time.UnixMilli(e.until() * minute).UTC(),
 		SeenAt: moment(e.seen), ReadAt: moment(e.read), ArchivedAt: moment(e.archived),
 	}
 }

@@ -51,10 +51,12 @@ var categories = heldByApp(Kind{
 			{Field: setting.Field{Name: "escalate_limit"}, Like: "10/h"},
 			{Field: setting.Field{Name: "campaign_limit"}, Like: "1/8h"},
 			{Field: setting.Field{Name: "campaign_beyond", Default: setting.JSON("defer")}, Options: []Option{{Value: "defer", Text: "waits until the limit allows it"}, {Value: "suppress", Text: "is not sent to this person"}}},
+			{Field: setting.Field{Name: "inbox", Type: setting.Bool}},
+			{Field: setting.Field{Name: "keep"}, Like: "30d"},
 		}, nil
 	},
 	Set: func(ctx context.Context, p Place, name string, c Change) (string, error) {
-		said := preference.Category{Critical: c.Values.Bool("critical")}
+		said := preference.Category{Critical: c.Values.Bool("critical"), Inbox: c.Values.Bool("inbox")}
 		var err error
 		if limit := c.Values.Text("escalate_limit"); limit != "" {
 			said.Limit, err = preference.ParseLimit(limit)
@@ -64,6 +66,12 @@ var categories = heldByApp(Kind{
 		}
 		if beyond := c.Values.Text("campaign_beyond"); err == nil {
 			said.Excess, err = preference.ParseExcess(cmp.Or(beyond, preference.Defer.String()))
+		}
+		if keep := c.Values.Text("keep"); keep != "" && err == nil {
+			said.Keep, err = preference.ParseKeep(keep)
+		}
+		if err == nil {
+			err = said.Check()
 		}
 		if err == nil {
 			err = p.Named.SetCategory(ctx, p.App, name, said, c.Must)
@@ -75,6 +83,7 @@ var categories = heldByApp(Kind{
 	},
 }, Named.Categories, access.ErrUnknownCategory, func(c preference.Category) setting.Values {
 	v := setting.Values{"critical": setting.JSON(c.Critical), "escalate_limit": setting.JSON(c.Limit.String()), "campaign_limit": setting.JSON(c.Campaigns.String())}
+	v["inbox"], v["keep"] = setting.JSON(c.Inbox), setting.JSON(c.Keep.String())
 	if !c.Campaigns.IsZero() {
 		v["campaign_beyond"] = setting.JSON(c.Excess.String())
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/access/limit"
+	"godwit.dev/godwit/internal/campaigns/preference"
 	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/cluster"
 	"godwit.dev/godwit/internal/messaging/bus"
@@ -141,6 +142,7 @@ func (c *Core) startPublisher(g *ground.Ground) {
 	}
 	c.Templates = template.New(g.Stores.Templates, g.Stores.Clock)
 	c.Publisher.FillWith(c.Templates.Fill)
+	c.Publisher.KeepBy(func(app, category string) (time.Duration, bool) { return preference.Kept(g.Access.Categories(app), category) })
 	if runtime.GOMAXPROCS(0) < fewThreads {
 		c.Topics.GiveWayTo(c.Publisher.Busy)
 	}

@@ -2,8 +2,10 @@ package operator
 
 import (
 	"context"
+	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/campaigns/preference"
@@ -28,11 +30,15 @@ type categoryJSON struct {
 	Campaigns string `json:"campaign_limit,omitempty"`
 	Excess    string `json:"campaign_beyond,omitempty"` // with campaign_limit
 
+	Inbox bool   `json:"inbox,omitempty"`
+	Keep  string `json:"keep,omitempty"`
+
 	revised
 }
 
 func viewCategory(name string, c preference.Category) categoryJSON {
 	v := categoryJSON{Category: name, Critical: c.Critical, Limit: call.OrNull(c.Limit.String()), revised: atRevision(setting.RevisionOf(c))}
+	v.Inbox, v.Keep = c.Inbox, c.Keep.String()
 	if !c.Campaigns.IsZero() {
 		v.Campaigns, v.Excess = c.Campaigns.String(), c.Excess.String()
 	}
@@ -86,6 +92,14 @@ func decodeCategory(body []byte) (said preference.Category, err error) {
 			said.Excess, err = preference.ParseExcess(text)
 			return err
 		}),
+		"inbox": &said.Inbox,
+		"keep": call.Reader(func(_ string, raw json.RawMessage) (err error) {
+			said.Keep, err = preference.ParseKeep(strings.Trim(string(raw), `"`))
+			return err
+		}),
 	}.DecodeOrNull(body)
+	if err == nil {
+		err = said.Check()
+	}
 	return said, err
 }

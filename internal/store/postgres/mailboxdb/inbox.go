@@ -1,6 +1,7 @@
 package mailboxdb
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -66,8 +67,8 @@ func (in *inboxes) set(key int64, row inboxRow) {
 }
 
 // Write implements inboxrow.Rows.
-func (in *inboxes) Write(key, due int64, data []byte) error {
-	in.set(key, inboxRow{data: data, due: due, written: true})
+func (in *inboxes) Write(row inboxrow.Row) error {
+	in.set(row.Key, inboxRow{data: bytes.Clone(row.Data), due: row.Due, written: true})
 	return nil
 }
 

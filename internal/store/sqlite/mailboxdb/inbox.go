@@ -144,15 +144,23 @@ func (t inboxRows) Read(key int64) (data []byte, err error) {
 	return data, err
 }
 
-func (t inboxRows) Write(key, due int64, data []byte) error {
+func (t inboxRows) Write(row inboxrow.Row) error {
 	st := t.s.stmts.saveInbox
-	st.BindInt64(1, key)
-	if due == 0 {
-		st.BindNull(2)
-	} else {
-		st.BindInt64(2, due)
+	switch {
+	case row.New:
+		st = t.s.stmts.insertInbox
+	case row.Same: // most writes: the index stays as it is
+		st = t.s.stmts.changeInbox
 	}
-	st.BindBytes(3, data)
+	st.BindInt64(1, row.Key)
+	st.BindBytes(2, row.Data)
+	switch {
+	case st == t.s.stmts.changeInbox:
+	case row.Due == 0:
+		st.BindNull(3)
+	default:
+		st.BindInt64(3, row.Due)
+	}
 	return exec(st)
 }
 

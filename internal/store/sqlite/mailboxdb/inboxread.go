@@ -36,9 +36,9 @@ func readBlob(c *sqlite.Conn, sql string, key int64) (data []byte, err error) {
 
 // The other methods are never called by what only reads.
 
-func (readRows) Write(int64, int64, []byte) error { return nil }
-func (readRows) Delete(int64) error               { return nil }
-func (readRows) Release(int64) error              { return nil }
+func (readRows) Write(inboxrow.Row) error { return nil }
+func (readRows) Delete(int64) error       { return nil }
+func (readRows) Release(int64) error      { return nil }
 
 // inboxOn opens a recipient's inbox in a reader's snapshot.
 func (s *Store) inboxOn(c *sqlite.Conn, app, recipient string) (*inboxrow.Box, error) {

@@ -28,7 +28,7 @@ type statements struct {
 
 	readStep, saveStep, deleteStep, readPlan, savePlan, deletePlan *sqlite.Stmt
 
-	readInbox, saveInbox, deleteInbox, insertKept, releaseKept, deleteKept *sqlite.Stmt
+	readInbox, insertInbox, saveInbox, changeInbox, deleteInbox, insertKept, releaseKept, deleteKept *sqlite.Stmt
 }
 
 // noteColumns are the columns of a row, in the order in which scanRow reads them.
@@ -92,7 +92,9 @@ func (s *statements) prepare(c *sqlite.Conn) error {
 		{&s.savePlan, "INSERT INTO plan(pos, steps) VALUES (?1, ?2)"},
 		{&s.deletePlan, "DELETE FROM plan WHERE pos = ?1"},
 		{&s.readInbox, selectInbox},
-		{&s.saveInbox, "INSERT INTO inbox(key, due, data) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE SET due = ?2, data = ?3"},
+		{&s.insertInbox, "INSERT INTO inbox(key, data, due) VALUES (?1, ?2, ?3)"},
+		{&s.saveInbox, "UPDATE inbox SET data = ?2, due = ?3 WHERE key = ?1"},
+		{&s.changeInbox, "UPDATE inbox SET data = ?2 WHERE key = ?1"},
 		{&s.deleteInbox, "DELETE FROM inbox WHERE key = ?1"},
 		{&s.insertKept, "INSERT INTO inbox_content(pos, refs, body) VALUES (?1, ?2, ?3)"},
 		{&s.releaseKept, "UPDATE inbox_content SET refs = refs - 1 WHERE pos = ?1 AND refs > 1"},
