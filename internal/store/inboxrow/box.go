@@ -58,7 +58,8 @@ type Box struct {
 	places     uint64 // given out
 	categories []category
 	parts      []part // oldest first
-	newest     []entry
+	head       head
+	total      int
 	stored     bool   // there is a row
 	wasDue     int64  // of that
 	buffer     []byte // of the row that is written
@@ -66,6 +67,16 @@ type Box struct {
 	dirty   bool
 	loaded  map[uint16][]entry
 	changed changes
+}
+
+// head are the newest entries. They stay encoded until something else than one more of them comes.
+type head struct {
+	n       int
+	encoded []byte
+	last    before // of the last entry
+	until   int64  // the earliest of theirs
+	entries []entry
+	decoded bool
 }
 
 type category struct {
@@ -111,7 +122,9 @@ func Open(recipient int64, data []byte) (*Box, error) {
 	}
 	b.revision, b.places = r.uvarint(), r.uvarint()
 	for range r.number(maxEntries) {
-		b.categories = append(b.categories, category{name: r.text(), unseen: r.number(maxEntries), unread: r.number(maxEntries), total: r.number(maxEntries)})
+		c := category{name: r.text(), unseen: r.number(maxEntries), unread: r.number(maxEntries), total: r.number(maxEntries)}
+		b.categories = append(b.categories, c)
+		b.total += c.total
 	}
 	last := uint64(0)
 	for range r.number(maxParts) {
@@ -123,8 +136,11 @@ func Open(recipient int64, data []byte) (*Box, error) {
 		last = p.last
 		b.parts = append(b.parts, p)
 	}
-	b.newest = r.entries(len(b.categories))
-	if r.bad || len(r.b) > 0 {
+	b.head.n = r.number(maxEntries)
+	b.head.last = before{r.uvarint(), r.varint(), r.varint()}
+	b.head.until = r.varint()
+	b.head.encoded = r.b
+	if r.bad {
 		return nil, fmt.Errorf("inbox %d: %w", recipient, errDamaged)
 	}
 	b.wasDue = b.due()
@@ -149,7 +165,62 @@ func (b *Box) append(to []byte) []byte {
 		to = binary.AppendUvarint(to, p.last-last)
 		last = p.last
 	}
-	return appendEntries(to, b.newest)
+	to = binary.AppendUvarint(appendNumber(to, b.head.n), b.head.last.place)
+	to = binary.AppendVarint(binary.AppendVarint(to, b.head.last.content), b.head.last.created)
+	return append(binary.AppendVarint(to, b.head.until), b.head.encoded...)
+}
+
+func (h *head) size() int {
+	if h.decoded {
+		return len(h.entries)
+	}
+	return h.n
+}
+
+// newest returns the entries of the head, decoded. The caller may change them; encode follows before the head is written.
+func (b *Box) newest() ([]entry, error) {
+	if b.head.decoded {
+		return b.head.entries, nil
+	}
+	r := &reader{b: b.head.encoded}
+	list := r.entries(b.head.n, len(b.categories))
+	if r.bad || len(r.b) > 0 {
+		recipient, _ := Recipient(b.key)
+		return nil, fmt.Errorf("inbox %d: %w", recipient, errDamaged)
+	}
+	b.head.entries, b.head.decoded = list, true
+	return list, nil
+}
+
+// encode encodes the entries of the head again after they may have changed.
+func (b *Box) encode() {
+	h := &b.head
+	if !h.decoded {
+		return
+	}
+	h.n, h.until = len(h.entries), 0
+	for i := range h.entries {
+		if until := h.entries[i].until(); h.until == 0 || until < h.until {
+			h.until = until
+		}
+	}
+	h.encoded, h.last = appendEntries(make([]byte, 0, 40*h.n), h.entries)
+	h.entries, h.decoded = nil, false
+}
+
+// push adds an entry to the head.
+func (b *Box) push(e *entry) {
+	h := &b.head
+	if h.decoded {
+		h.entries = append(h.entries, *e)
+		return
+	}
+	h.encoded = e.append(h.encoded, h.last)
+	h.last = e.before()
+	h.n++
+	if until := e.until(); h.until == 0 || until < h.until {
+		h.until = until
+	}
 }
 
 func appendNumber(b []byte, n int) []byte { return binary.AppendUvarint(b, uint64(n)) } //nolint:gosec // a count
@@ -172,13 +243,6 @@ func (b *Box) Counts() inbox.Counts {
 	return c
 }
 
-func (b *Box) total() (n int) {
-	for _, c := range b.categories {
-		n += c.total
-	}
-	return n
-}
-
 // due is the minute from which something is kept no more.
 func (b *Box) due() (first int64) {
 	least := func(until int64) {
@@ -189,8 +253,8 @@ func (b *Box) due() (first int64) {
 	for _, p := range b.parts {
 		least(p.until)
 	}
-	for i := range b.newest {
-		least(b.newest[i].until())
+	if b.head.n > 0 {
+		least(b.head.until)
 	}
 	return first
 }
@@ -202,6 +266,7 @@ func (b *Box) Dirty() bool { return b.dirty }
 func (b *Box) Flush(rows Rows, now time.Time) (inbox.Change, error) {
 	b.dirty = false
 	b.loaded = nil
+	b.encode()
 	if b.revision++; !b.stored { // an inbox of the same name may have been erased: no revision of it comes again
 		b.revision = uint64(max(1, millis.Of(now))) //nolint:gosec // positive
 	}
@@ -248,6 +313,7 @@ func (b *Box) category(name string) int {
 func (b *Box) count(e *entry, d int) {
 	c := &b.categories[e.category]
 	c.total += d
+	b.total += d
 	if e.unseen() {
 		c.unseen += d
 	}
@@ -266,8 +332,8 @@ func (b *Box) part(rows Rows, p *part) ([]entry, error) {
 		return nil, err
 	}
 	r := &reader{b: data}
-	list := r.entries(len(b.categories))
-	if r.bad || len(r.b) > 0 || len(list) != p.n {
+	list := r.entries(p.n, len(b.categories))
+	if r.bad || len(r.b) > 0 {
 		recipient, _ := Recipient(b.key)
 		return nil, fmt.Errorf("inbox %d, part %d: %w", recipient, p.id, errDamaged)
 	}
@@ -303,12 +369,16 @@ func (b *Box) save(rows Rows, p *part, list []entry) error {
 		return rows.Delete(b.key | int64(p.id))
 	}
 	b.loaded[p.id] = list
-	b.buffer = appendEntries(b.buffer[:0], list)
+	b.buffer, _ = appendEntries(b.buffer[:0], list)
 	return rows.Write(Row{Key: b.key | int64(p.id), Data: b.buffer, New: fresh, Same: true})
 }
 
 // spill moves the oldest entries of the head into a part.
 func (b *Box) spill(rows Rows) error {
+	newest, err := b.newest()
+	if err != nil {
+		return err
+	}
 	id := uint16(1)
 	if n := len(b.parts); n > 0 {
 		id = b.parts[n-1].id%maxParts + 1
@@ -320,11 +390,11 @@ func (b *Box) spill(rows Rows) error {
 		b.loaded = make(map[uint16][]entry)
 	}
 	p := part{id: id}
-	if err := b.save(rows, &p, slices.Clone(b.newest[:spill])); err != nil {
+	if err := b.save(rows, &p, slices.Clone(newest[:spill])); err != nil {
 		return err
 	}
 	b.parts = append(b.parts, p)
-	b.newest = slices.Delete(b.newest, 0, spill)
+	b.head.entries = slices.Delete(newest, 0, spill)
 	return nil
 }
 

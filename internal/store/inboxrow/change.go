@@ -22,7 +22,7 @@ func (b *Box) Add(rows Rows, n New) error {
 	if err := b.Replace(rows, n.CollapseKey); err != nil {
 		return err
 	}
-	if b.total() >= inbox.MaxKept {
+	if b.total >= inbox.MaxKept {
 		if err := b.dropOldest(rows); err != nil {
 			return err
 		}
@@ -32,10 +32,10 @@ func (b *Box) Add(rows Rows, n New) error {
 		place: b.places, content: n.Content, id: identOf(n.ID), category: b.category(n.Category), created: n.CreatedAt, keep: uint64(max(1, n.Keep/time.Minute)), //nolint:gosec // positive
 		key: hashKey(n.CollapseKey),
 	}
-	b.newest = append(b.newest, e)
+	b.push(&e)
 	b.count(&e, 1)
 	b.changed.add(n.ID)
-	if len(b.newest) > maxHead {
+	if b.head.size() > maxHead {
 		return b.spill(rows)
 	}
 	return nil
@@ -114,7 +114,10 @@ func (b *Box) remove(rows Rows, in func(*part) bool, gone func(*entry) bool) (n 
 		}
 	}
 	b.parts = slices.DeleteFunc(b.parts, func(p part) bool { return p.n == 0 })
-	b.newest, err = release(b.newest)
+	newest, err := b.newest()
+	if err == nil {
+		b.head.entries, err = release(newest)
+	}
 	return n, err
 }
 
@@ -131,13 +134,17 @@ func (b *Box) dropOldest(rows Rows) error {
 			}
 		}
 	}
-	for _, e := range b.newest {
+	newest, err := b.newest()
+	if err != nil {
+		return err
+	}
+	for _, e := range newest {
 		if !e.pinned {
 			return b.drop(rows, -1, e.place)
 		}
 	}
 	if len(b.parts) == 0 {
-		return b.drop(rows, -1, b.newest[0].place)
+		return b.drop(rows, -1, newest[0].place)
 	}
 	return b.drop(rows, 0, b.loaded[b.parts[0].id][0].place)
 }
@@ -165,7 +172,11 @@ func (b *Box) Mark(rows Rows, m *inbox.Mark) (n int, err error) {
 		}
 		return changed
 	}
-	if apply(b.newest) {
+	newest, err := b.newest()
+	if err != nil {
+		return 0, err
+	}
+	if apply(newest) {
 		b.dirty = true
 	}
 	for i := len(b.parts) - 1; i >= 0 && (m.ID == "" || n == 0); i-- {

@@ -55,15 +55,16 @@ type before struct {
 	created int64
 }
 
-// appendEntries appends entries: their number, then each one relative to the one before.
-func appendEntries(b []byte, list []entry) []byte {
-	b = binary.AppendUvarint(b, uint64(len(list)))
+func (e *entry) before() before { return before{e.place, e.content, e.created} }
+
+// appendEntries appends entries, each one relative to the one before, and returns the last of these.
+func appendEntries(b []byte, list []entry) ([]byte, before) {
 	var was before
 	for i := range list {
 		b = list[i].append(b, was)
-		was = before{list[i].place, list[i].content, list[i].created}
+		was = list[i].before()
 	}
-	return b
+	return b, was
 }
 
 func (e *entry) append(b []byte, was before) []byte {
@@ -217,9 +218,8 @@ func (r *reader) bytes(n int) []byte {
 
 func (r *reader) text() string { return string(r.bytes(r.number(len(r.b)))) }
 
-// entries reads what appendEntries has written, for an inbox with so many categories.
-func (r *reader) entries(categories int) []entry {
-	n := r.number(maxEntries)
+// entries reads n entries that appendEntries has written, for an inbox with so many categories.
+func (r *reader) entries(n, categories int) []entry {
 	list := make([]entry, 0, min(n, len(r.b)))
 	var was before
 	for range n {
@@ -228,7 +228,7 @@ func (r *reader) entries(categories int) []entry {
 			r.bad = true
 			return nil
 		}
-		was = before{e.place, e.content, e.created}
+		was = e.before()
 		list = append(list, e)
 	}
 	return list

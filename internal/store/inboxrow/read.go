@@ -45,8 +45,9 @@ func (b *Box) Query(rows Rows, q *inbox.Query) (list []Found, more bool, err err
 		}
 		return false
 	}
-	if take(b.newest) {
-		return list, more, nil
+	newest, err := b.newest()
+	if err != nil || take(newest) {
+		return list, more, err
 	}
 	first := uint64(1)
 	for i := len(b.parts) - 1; i >= 0; i-- {
@@ -72,11 +73,14 @@ func (b *Box) Query(rows Rows, q *inbox.Query) (list []Found, more bool, err err
 func (b *Box) Find(rows Rows, id string) (f Found, ok bool, err error) {
 	wanted := identOf(id)
 	for i := len(b.parts); i >= 0; i-- {
-		entries := b.newest
-		if i < len(b.parts) {
-			if entries, err = b.part(rows, &b.parts[i]); err != nil {
-				return f, false, err
-			}
+		var entries []entry
+		if i == len(b.parts) {
+			entries, err = b.newest()
+		} else {
+			entries, err = b.part(rows, &b.parts[i])
+		}
+		if err != nil {
+			return f, false, err
 		}
 		for n := len(entries) - 1; n >= 0; n-- {
 			if entries[n].id == wanted {
@@ -153,7 +157,11 @@ func (b *Box) Check(rows Rows, use func(content int64)) (items int, problem stri
 			problem = fmt.Sprintf("part %d has %d unseen and %d unread, the head says %d and %d", p.id, unseen, unread, p.unseen, p.unread)
 		}
 	}
-	add(b.newest)
+	newest, err := b.newest()
+	if err != nil {
+		return items, "", err
+	}
+	add(newest)
 	for i, c := range b.categories {
 		if c != counted[i] {
 			problem = fmt.Sprintf("category %q has %+v, the head says %+v", c.name, counted[i], c)

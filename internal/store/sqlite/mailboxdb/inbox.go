@@ -18,9 +18,9 @@ import (
 
 var _ inbox.Store = (*Store)(nil)
 
-// maxBoxes is how many inboxes stay decoded in memory, at a few kilobytes each. Beyond that all are dropped: simpler than to find the least
-// recently used ones, and a publish then reads one row more.
-const maxBoxes = 4096
+// maxBoxes is how many inboxes stay in memory, at about a kilobyte each. Beyond that some are dropped, whichever come first: simpler than to find
+// the least recently used ones, and the next publish for one of those reads a row more.
+const maxBoxes = 1 << 14
 
 // box is an inbox that the open transaction uses, or a former one did.
 type box struct {
@@ -44,15 +44,24 @@ func (s *Store) boxOf(r *recipient) (*box, error) {
 		return nil, err
 	}
 	if len(s.boxes) >= maxBoxes {
-		for key, b := range s.boxes {
-			if !b.listed {
-				delete(s.boxes, key)
-			}
-		}
+		s.dropBoxes()
 	}
 	b := &box{Box: opened, r: r}
 	s.boxes[r.key] = b
 	return b, nil
+}
+
+// dropBoxes drops a quarter of the inboxes in memory.
+func (s *Store) dropBoxes() {
+	left := maxBoxes / 4
+	for key, b := range s.boxes {
+		if left--; left < 0 {
+			return
+		}
+		if !b.listed {
+			delete(s.boxes, key)
+		}
+	}
 }
 
 // changing has an inbox written at the end of the open transaction, or forgotten if that is undone.

@@ -47,7 +47,7 @@ class ClientFrame(_message.Message):
     def __init__(self, hello: _Optional[_Union[Hello, _Mapping]] = ..., ack: _Optional[_Union[Ack, _Mapping]] = ..., nack: _Optional[_Union[Nack, _Mapping]] = ..., register: _Optional[_Union[Register, _Mapping]] = ..., unregister: _Optional[_Union[Register, _Mapping]] = ..., object_ack: _Optional[_Union[ObjectAck, _Mapping]] = ..., subscribe: _Optional[_Union[Subscribe, _Mapping]] = ..., unsubscribe: _Optional[_Union[Subscribe, _Mapping]] = ..., serve: _Optional[_Union[Serve, _Mapping]] = ..., unserve: _Optional[_Union[Serve, _Mapping]] = ..., reply: _Optional[_Union[Reply, _Mapping]] = ..., ping: _Optional[_Union[Ping, _Mapping]] = ...) -> None: ...
 
 class ServerFrame(_message.Message):
-    __slots__ = ("welcome", "notification", "recall", "registered", "registration_failed", "object", "message", "request", "pong", "goodbye", "error")
+    __slots__ = ("welcome", "notification", "recall", "registered", "registration_failed", "object", "message", "request", "pong", "goodbye", "error", "inbox")
     WELCOME_FIELD_NUMBER: _ClassVar[int]
     NOTIFICATION_FIELD_NUMBER: _ClassVar[int]
     RECALL_FIELD_NUMBER: _ClassVar[int]
@@ -59,6 +59,7 @@ class ServerFrame(_message.Message):
     PONG_FIELD_NUMBER: _ClassVar[int]
     GOODBYE_FIELD_NUMBER: _ClassVar[int]
     ERROR_FIELD_NUMBER: _ClassVar[int]
+    INBOX_FIELD_NUMBER: _ClassVar[int]
     welcome: Welcome
     notification: Notification
     recall: Recall
@@ -70,7 +71,8 @@ class ServerFrame(_message.Message):
     pong: Pong
     goodbye: Goodbye
     error: Error
-    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., notification: _Optional[_Union[Notification, _Mapping]] = ..., recall: _Optional[_Union[Recall, _Mapping]] = ..., registered: _Optional[_Union[Registered, _Mapping]] = ..., registration_failed: _Optional[_Union[RegistrationFailed, _Mapping]] = ..., object: _Optional[_Union[Object, _Mapping]] = ..., message: _Optional[_Union[Message, _Mapping]] = ..., request: _Optional[_Union[Request, _Mapping]] = ..., pong: _Optional[_Union[Pong, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., error: _Optional[_Union[Error, _Mapping]] = ...) -> None: ...
+    inbox: Inbox
+    def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., notification: _Optional[_Union[Notification, _Mapping]] = ..., recall: _Optional[_Union[Recall, _Mapping]] = ..., registered: _Optional[_Union[Registered, _Mapping]] = ..., registration_failed: _Optional[_Union[RegistrationFailed, _Mapping]] = ..., object: _Optional[_Union[Object, _Mapping]] = ..., message: _Optional[_Union[Message, _Mapping]] = ..., request: _Optional[_Union[Request, _Mapping]] = ..., pong: _Optional[_Union[Pong, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., inbox: _Optional[_Union[Inbox, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
     __slots__ = ("app", "token", "recipient", "group", "device", "digest", "held", "window", "heartbeat_ms")
@@ -188,7 +190,7 @@ class Ping(_message.Message):
     def __init__(self, digest: _Optional[str] = ...) -> None: ...
 
 class Welcome(_message.Message):
-    __slots__ = ("session", "app", "recipient", "heartbeat_ms", "digest", "registrations", "server_time_ms")
+    __slots__ = ("session", "app", "recipient", "heartbeat_ms", "digest", "registrations", "server_time_ms", "inbox")
     SESSION_FIELD_NUMBER: _ClassVar[int]
     APP_FIELD_NUMBER: _ClassVar[int]
     RECIPIENT_FIELD_NUMBER: _ClassVar[int]
@@ -196,6 +198,7 @@ class Welcome(_message.Message):
     DIGEST_FIELD_NUMBER: _ClassVar[int]
     REGISTRATIONS_FIELD_NUMBER: _ClassVar[int]
     SERVER_TIME_MS_FIELD_NUMBER: _ClassVar[int]
+    INBOX_FIELD_NUMBER: _ClassVar[int]
     session: str
     app: str
     recipient: str
@@ -203,7 +206,8 @@ class Welcome(_message.Message):
     digest: str
     registrations: int
     server_time_ms: int
-    def __init__(self, session: _Optional[str] = ..., app: _Optional[str] = ..., recipient: _Optional[str] = ..., heartbeat_ms: _Optional[int] = ..., digest: _Optional[str] = ..., registrations: _Optional[int] = ..., server_time_ms: _Optional[int] = ...) -> None: ...
+    inbox: Inbox
+    def __init__(self, session: _Optional[str] = ..., app: _Optional[str] = ..., recipient: _Optional[str] = ..., heartbeat_ms: _Optional[int] = ..., digest: _Optional[str] = ..., registrations: _Optional[int] = ..., server_time_ms: _Optional[int] = ..., inbox: _Optional[_Union[Inbox, _Mapping]] = ...) -> None: ...
 
 class Notification(_message.Message):
     __slots__ = ("seq", "attempt", "id", "title", "body", "category", "data", "content_type", "priority", "created_at_ms", "expires_at_ms", "reply_by_ms")
@@ -238,6 +242,18 @@ class Recall(_message.Message):
     IDS_FIELD_NUMBER: _ClassVar[int]
     ids: _containers.RepeatedScalarFieldContainer[str]
     def __init__(self, ids: _Optional[_Iterable[str]] = ...) -> None: ...
+
+class Inbox(_message.Message):
+    __slots__ = ("unseen", "unread", "changed", "more")
+    UNSEEN_FIELD_NUMBER: _ClassVar[int]
+    UNREAD_FIELD_NUMBER: _ClassVar[int]
+    CHANGED_FIELD_NUMBER: _ClassVar[int]
+    MORE_FIELD_NUMBER: _ClassVar[int]
+    unseen: int
+    unread: int
+    changed: _containers.RepeatedScalarFieldContainer[str]
+    more: bool
+    def __init__(self, unseen: _Optional[int] = ..., unread: _Optional[int] = ..., changed: _Optional[_Iterable[str]] = ..., more: _Optional[bool] = ...) -> None: ...
 
 class Registered(_message.Message):
     __slots__ = ("objects", "digest", "group")
