@@ -39,6 +39,8 @@ type Welcome struct {
 	// Digest of the objects for which the server has this session or device registered.
 	Digest        string
 	Registrations int
+	// Inbox has the counts of the recipient's inbox; nil: it never had anything.
+	Inbox *InboxNews
 }
 
 // hello, nack and clientFrame are sent to the server; serverFrame is received.
@@ -83,6 +85,7 @@ type serverFrame struct {
 	Welcome            *Welcome
 	Notification       *Notification
 	Recall             []string
+	Inbox              *InboxNews
 	Registered         *registered
 	RegistrationFailed *registrationFailed
 	Object             *Signal
@@ -210,14 +213,16 @@ func readData(data json.RawMessage, base64 []byte, contentType string) ([]byte, 
 func decodeJSON(b []byte) (f serverFrame) {
 	var w struct {
 		Welcome *struct {
-			Session       string    `json:"session"`
-			App           string    `json:"app"`
-			Recipient     string    `json:"recipient"`
-			Heartbeat     wireTime  `json:"heartbeat"`
-			ServerTime    time.Time `json:"server_time"`
-			Digest        string    `json:"digest"`
-			Registrations int       `json:"registrations"`
+			Session       string     `json:"session"`
+			App           string     `json:"app"`
+			Recipient     string     `json:"recipient"`
+			Heartbeat     wireTime   `json:"heartbeat"`
+			ServerTime    time.Time  `json:"server_time"`
+			Digest        string     `json:"digest"`
+			Registrations int        `json:"registrations"`
+			Inbox         *InboxNews `json:"inbox"`
 		} `json:"welcome"`
+		Inbox              *InboxNews          `json:"inbox"`
 		Notification       *wireNotification   `json:"notification"`
 		Recall             *ids                `json:"recall"`
 		Registered         *registered         `json:"registered"`
@@ -241,9 +246,11 @@ func decodeJSON(b []byte) (f serverFrame) {
 	switch {
 	case w.Welcome != nil:
 		v := w.Welcome
-		f.Welcome = &Welcome{v.Session, v.App, v.Recipient, time.Duration(v.Heartbeat), v.ServerTime, v.Digest, v.Registrations}
+		f.Welcome = &Welcome{v.Session, v.App, v.Recipient, time.Duration(v.Heartbeat), v.ServerTime, v.Digest, v.Registrations, v.Inbox}
 	case w.Notification != nil:
 		return w.Notification.frame()
+	case w.Inbox != nil:
+		f.Inbox = w.Inbox
 	case w.Recall != nil:
 		f.Recall = w.Recall.IDs
 	case w.Object != nil:
@@ -295,10 +302,12 @@ func fromProto(p *pb.ServerFrame) (f serverFrame) {
 	case *pb.ServerFrame_Welcome:
 		w := v.Welcome
 		f.Welcome = &Welcome{
-			w.Session, w.App, w.Recipient, millis(w.HeartbeatMs), time.UnixMilli(w.ServerTimeMs).UTC(), w.Digest, int(w.Registrations),
+			w.Session, w.App, w.Recipient, millis(w.HeartbeatMs), time.UnixMilli(w.ServerTimeMs).UTC(), w.Digest, int(w.Registrations), inboxFromProto(w.Inbox),
 		}
 	case *pb.ServerFrame_Notification:
 		return notificationFromProto(v.Notification)
+	case *pb.ServerFrame_Inbox:
+		f.Inbox = inboxFromProto(v.Inbox)
 	case *pb.ServerFrame_Recall:
 		f.Recall = v.Recall.Ids
 	case *pb.ServerFrame_Goodbye:

@@ -53,6 +53,7 @@ type listenOptions struct {
 	queue         string
 	answer        RequestHandler
 	recalled      func(ids []string)
+	inbox         func(InboxNews)
 	held          func() []string
 	connected     func(Welcome)
 	inEffect      func()
@@ -88,6 +89,10 @@ func Peek() ListenOption { return func(o *listenOptions) { o.peek = true } }
 // OnRecall sets a function that is called with the ids of notifications that need no longer be shown: they were settled elsewhere, replaced
 // or withdrawn. The connection blocks until it returns, as for the other callbacks.
 func OnRecall(f func(ids []string)) ListenOption { return func(o *listenOptions) { o.recalled = f } }
+
+// OnInbox sets a function that is called when the recipient's inbox has changed, here or elsewhere, and at the start of every session if it has
+// or had items.
+func OnInbox(f func(InboxNews)) ListenOption { return func(o *listenOptions) { o.inbox = f } }
 
 // Held sets a function that returns the notifications still shown. It is called at every connect; the server recalls those that were
 // settled meanwhile.

@@ -44,6 +44,11 @@ type Publication struct {
 	Template  string
 	Variables map[string]string
 	Locale    string // BCP 47: the template's language for sessions, and for endpoints without a known language
+	// Inbox says whether recipients' inboxes keep it after its delivery; nil: its category decides. Keep is for how long, 0: 30 days, at most
+	// 365; Actions are choices that the kept notification offers, 5 at most.
+	Inbox   *bool
+	Keep    time.Duration
+	Actions []Action
 	// Escalate lists the steps that follow one another until the notification is acknowledged.
 	Escalate []Step
 }
@@ -89,6 +94,10 @@ type wirePublication struct {
 	Template  string            `json:"template,omitempty"`
 	Variables map[string]string `json:"variables,omitempty"`
 	Locale    string            `json:"locale,omitempty"`
+
+	Inbox   *bool    `json:"inbox,omitempty"`
+	Keep    string   `json:"keep,omitempty"`
+	Actions []Action `json:"actions,omitempty"`
 }
 
 type wireStep struct {
@@ -104,6 +113,7 @@ func (p *Publication) wire(to any) (*wirePublication, error) {
 		To: to, ID: p.ID, Title: p.Title, Body: p.Body, Category: p.Category, ContentType: p.ContentType,
 		CollapseKey: p.CollapseKey, Priority: p.Priority, Ack: p.Ack,
 		Template: p.Template, Variables: p.Variables, Locale: p.Locale,
+		Inbox: p.Inbox, Actions: p.Actions,
 	}
 	if w.ID == "" {
 		w.ID = ulid.Make().String()
@@ -123,6 +133,9 @@ func (p *Publication) wire(to any) (*wirePublication, error) {
 	}
 	if p.ReplyBy != 0 {
 		w.ReplyBy = p.ReplyBy.String()
+	}
+	if p.Keep != 0 {
+		w.Keep = p.Keep.String()
 	}
 	if !p.ExpiresAt.IsZero() {
 		w.ExpiresAt = &p.ExpiresAt

@@ -20,6 +20,10 @@ func (p *Publication) message(to ...string) (*pb.PublishRequest, error) {
 		To: to, Id: w.ID, Title: p.Title, Body: p.Body, Category: p.Category, Data: p.Data, ContentType: w.ContentType,
 		TtlMs: inMillis(p.TTL), ExpiresAtMs: unixMilli(p.ExpiresAt), SendAtMs: unixMilli(p.SendAt), CollapseKey: p.CollapseKey,
 		ReplyByMs: inMillis(p.ReplyBy), Template: p.Template, Variables: p.Variables, Locale: p.Locale,
+		Inbox: p.Inbox, KeepMs: inMillis(p.Keep),
+	}
+	for _, a := range p.Actions {
+		m.Actions = append(m.Actions, &pb.Action{Id: a.ID, Title: a.Title, Url: a.URL})
 	}
 	var ok bool
 	if m.Priority, ok = priorities[p.Priority]; !ok {

@@ -61,6 +61,7 @@ func (l *listener) session(work, conns, closing context.Context) (welcomed bool,
 		t.welcomed()
 		defer t.lost()
 	}
+	l.inboxChanged(w.Inbox)
 	if l.opts.connected != nil {
 		l.opts.connected(*w)
 	}
@@ -155,6 +156,8 @@ func (s *session) handle(work context.Context, f *serverFrame, cancel context.Ca
 		s.l.take(work, f.Notification)
 	case f.Recall != nil:
 		s.l.recall(f.Recall)
+	case f.Inbox != nil:
+		s.l.inboxChanged(f.Inbox)
 	case f.Goodbye != nil:
 		// The server closes next; reading until then lets the connection end in order. The goodbye is the session's error.
 		err := &goodbyeError{*f.Goodbye}

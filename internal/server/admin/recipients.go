@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/preference"
+	"godwit.dev/godwit/internal/notify/inbox"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/notify/recipient"
@@ -34,6 +35,26 @@ type Mailbox interface {
 	Recall(ctx context.Context, app, id, to string) (n int, err error)
 	// Items reads the notifications of copies; those that have ended are nil.
 	Items(ctx context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error)
+}
+
+// Inboxes reads what recipients' inboxes keep.
+type Inboxes interface {
+	Inbox(ctx context.Context, app, recipient string, q inbox.Query) (inbox.Page, error)
+}
+
+// inboxAPage is how many items of an inbox a page shows.
+const inboxAPage = 10
+
+// inbox reads the newest items of a recipient's inbox.
+func (a *admin) inbox(ctx context.Context, app, name string) (*inbox.Page, error) {
+	if a.Inboxes == nil {
+		return nil, nil
+	}
+	page, err := a.Inboxes.Inbox(ctx, app, name, inbox.Query{Limit: inboxAPage})
+	if err != nil || page.Revision == 0 {
+		return nil, err
+	}
+	return &page, nil
 }
 
 // Preferences reads what recipients chose.
@@ -83,8 +104,9 @@ type profile struct {
 	Devices  []deviceLine
 	Wishes   []fact // what the recipient chose; nil: nothing
 	Sent     *channelTest
-	Older    string // path of older notifications; empty: there are none
-	More     bool   // more sessions, endpoints or registrations exist than are shown
+	Inbox    *inbox.Page // newest items; nil: the inbox never had anything
+	Older    string      // path of older notifications; empty: there are none
+	More     bool        // more sessions, endpoints or registrations exist than are shown
 }
 
 func (a *admin) showRecipient(v *visit) error { return a.recipientPage(v, nil) }
@@ -117,6 +139,9 @@ func (a *admin) recipientPage(v *visit, sent *channelTest) error {
 		return err
 	}
 	if p.Wishes, err = a.wishes(v, name); err != nil {
+		return err
+	}
+	if p.Inbox, err = a.inbox(ctx, app, name); err != nil {
 		return err
 	}
 	p.Devices = devicesOf(p.View)

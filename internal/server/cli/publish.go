@@ -22,7 +22,9 @@ const maxInput = godwit.MaxPublish
 type publishFlags struct {
 	id, title, body, category, data, ttl, sendAt, collapse, priority, ack, replyBy, wait string
 	template, locale, escalate, file                                                     string
-	stdin                                                                                bool
+	stdin, inbox                                                                         bool
+	keep                                                                                 string
+	actions                                                                              []string
 	variables                                                                            []string
 }
 
@@ -84,6 +86,9 @@ that did not happen in time or the notification ended otherwise.`,
 	s.StringArrayVar(&f.variables, "var", nil, "variable of the template, NAME=VALUE (repeatable)")
 	s.StringVar(&f.locale, "locale", "", "language in which sessions get the template, like de-CH")
 	s.StringVar(&f.escalate, "escalate", "", "channels in order, each with the time after which it begins, like live,fcm:5s,telegram:30s")
+	s.BoolVar(&f.inbox, "inbox", false, "recipients' inboxes keep it after its delivery")
+	s.StringVar(&f.keep, "keep", "", "how long the inbox keeps it, like 7d; at most 365d (default 30d)")
+	s.StringArrayVar(&f.actions, "action", nil, "choice that the kept notification offers, ID=TITLE or ID=TITLE=URL (repeatable)")
 	s.StringVar(&f.file, "file", "", "file with the whole notification as JSON")
 	s.BoolVar(&f.stdin, "stdin", false, "read the whole notification as JSON from standard input")
 	s.StringVar(&f.wait, "wait", "", "return when it was acknowledged, or fail after this long")
@@ -123,10 +128,34 @@ func (p *program) publication(to string, f *publishFlags) (pub godwit.Publicatio
 	if err := f.times(&pub); err != nil {
 		return pub, err
 	}
+	if err := f.kept(&pub); err != nil {
+		return pub, err
+	}
 	if pub.Template == "" && pub.Title == "" && pub.Body == "" && pub.Category == "" && len(pub.Data) == 0 {
 		return pub, withHint(usagef("there is nothing to publish: no title, body, category or data"), `godwit publish %s --title "New ride" --body "2.1 km away"`, to)
 	}
 	return pub, nil
+}
+
+// kept sets what the inbox keeps.
+func (f *publishFlags) kept(pub *godwit.Publication) (err error) {
+	if f.inbox {
+		pub.Inbox = &f.inbox
+	}
+	if f.keep != "" {
+		if pub.Keep, err = notification.ParseDuration(f.keep); err != nil || pub.Keep == 0 {
+			return usagef("--keep %s is not a duration like 7d", f.keep)
+		}
+	}
+	for _, text := range f.actions {
+		id, rest, ok := strings.Cut(text, "=")
+		title, link, _ := strings.Cut(rest, "=")
+		if !ok || id == "" || title == "" {
+			return usagef("--action %s is not ID=TITLE or ID=TITLE=URL", text)
+		}
+		pub.Actions = append(pub.Actions, godwit.Action{ID: id, Title: title, URL: link})
+	}
+	return nil
 }
 
 // times sets the times of a publication.

@@ -1,4 +1,4 @@
-// Package inboxes serves recipients' inboxes: the calls of their apps' pages and back ends, what is kept no more, figures and commands.
+// Package inboxes serves recipients' inboxes: the calls of their apps' pages and back ends, what is kept no more, and figures.
 // Their tables are the mailbox's: an item comes into an inbox by the commit of its publish.
 package inboxes
 
@@ -22,7 +22,7 @@ const Name = "inbox"
 
 // Module is the module.
 func Module() module.Module {
-	return module.Module{Name: Name, Start: start, Commands: commands}
+	return module.Module{Name: Name, Start: start}
 }
 
 // service serves inboxes.

@@ -218,6 +218,14 @@ func newParts() []part {
 			},
 		},
 		&copies{},
+		&table{
+			what: "contents of inboxes", source: mailbox, schema: "godwit_mailbox", table: "inbox_content", key: 1,
+			columns: []string{"pos", "refs", "body"},
+		},
+		&table{
+			what: "inboxes", source: mailbox, schema: "godwit_mailbox", table: "inbox", key: 1,
+			columns: []string{"key", "due", "data"},
+		},
 	}
 }
 

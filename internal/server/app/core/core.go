@@ -142,7 +142,9 @@ func (c *Core) startPublisher(g *ground.Ground) {
 	}
 	c.Templates = template.New(g.Stores.Templates, g.Stores.Clock)
 	c.Publisher.FillWith(c.Templates.Fill)
-	c.Publisher.KeepBy(func(app, category string) (time.Duration, bool) { return preference.Kept(g.Access.Categories(app), category) })
+	c.Publisher.KeepBy(func(app, category string) (time.Duration, bool) {
+		return preference.Kept(g.Access.Categories(app), category)
+	})
 	if runtime.GOMAXPROCS(0) < fewThreads {
 		c.Topics.GiveWayTo(c.Publisher.Busy)
 	}
