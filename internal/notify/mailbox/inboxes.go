@@ -36,3 +36,18 @@ func (m *Mailbox) leaveInboxes(ctx context.Context, app, id string, recipients [
 	}
 	return m.inboxes.LeaveInbox(ctx, app, id, recipients)
 }
+
+// Kept is the beginning of an inbox.
+type Kept = inbox.Page
+
+// Kept returns the newest items of a recipient's inbox; nil: it never had anything.
+func (m *Mailbox) Kept(ctx context.Context, app, recipient string, limit int) (*Kept, error) {
+	if m.inboxes == nil {
+		return nil, nil
+	}
+	page, err := m.inboxes.Inbox(ctx, app, recipient, inbox.Query{Limit: limit})
+	if err != nil || page.Revision == 0 {
+		return nil, err
+	}
+	return &page, nil
+}

@@ -16,6 +16,7 @@ import (
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/feeds/event"
+	"godwit.dev/godwit/internal/notify/inbox"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
@@ -60,6 +61,7 @@ func (d *diary) Settled(done []mailbox.Settled) {
 	}
 }
 
+func (d *diary) Inboxes([]inbox.Change) {}
 func (d *diary) Reread(_, recipient string) { d.note("reread for " + recipient) }
 
 func (d *diary) Online(context.Context, string, string) ([]string, error) { return nil, d.away }

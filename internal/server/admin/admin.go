@@ -65,8 +65,6 @@ type RecipientParts struct {
 	Presence   Presence
 	Objects    Objects
 	Publisher  Publisher
-	// Inboxes are the recipients'. Nil: there are none.
-	Inboxes Inboxes
 	// Preferences are what recipients chose. Nil: nothing.
 	Preferences Preferences
 	// PublishLimit takes n publishes from a key's budget; wait > 0: it refuses them, and the caller may try again after wait. Nil: no

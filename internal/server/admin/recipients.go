@@ -11,7 +11,6 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/preference"
-	"godwit.dev/godwit/internal/notify/inbox"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/notify/recipient"
@@ -33,29 +32,14 @@ type Mailbox interface {
 	// Copies returns at most limit copies of a notification.
 	Copies(ctx context.Context, app, id string, limit int) ([]mailbox.Record, error)
 	Recall(ctx context.Context, app, id, to string) (n int, err error)
+	// Kept returns the newest items of a recipient's inbox; nil: it never had anything.
+	Kept(ctx context.Context, app, recipient string, limit int) (*mailbox.Kept, error)
 	// Items reads the notifications of copies; those that have ended are nil.
 	Items(ctx context.Context, refs []mailbox.Ref) ([]*mailbox.Item, error)
 }
 
-// Inboxes reads what recipients' inboxes keep.
-type Inboxes interface {
-	Inbox(ctx context.Context, app, recipient string, q inbox.Query) (inbox.Page, error)
-}
-
 // inboxAPage is how many items of an inbox a page shows.
 const inboxAPage = 10
-
-// inbox reads the newest items of a recipient's inbox.
-func (a *admin) inbox(ctx context.Context, app, name string) (*inbox.Page, error) {
-	if a.Inboxes == nil {
-		return nil, nil
-	}
-	page, err := a.Inboxes.Inbox(ctx, app, name, inbox.Query{Limit: inboxAPage})
-	if err != nil || page.Revision == 0 {
-		return nil, err
-	}
-	return &page, nil
-}
 
 // Preferences reads what recipients chose.
 type Preferences interface {
@@ -104,7 +88,7 @@ type profile struct {
 	Devices  []deviceLine
 	Wishes   []fact // what the recipient chose; nil: nothing
 	Sent     *channelTest
-	Inbox    *inbox.Page // newest items; nil: the inbox never had anything
+	Inbox    *mailbox.Kept // newest items; nil: the inbox never had anything
 	Older    string      // path of older notifications; empty: there are none
 	More     bool        // more sessions, endpoints or registrations exist than are shown
 }
@@ -141,7 +125,7 @@ func (a *admin) recipientPage(v *visit, sent *channelTest) error {
 	if p.Wishes, err = a.wishes(v, name); err != nil {
 		return err
 	}
-	if p.Inbox, err = a.inbox(ctx, app, name); err != nil {
+	if p.Inbox, err = a.Mailbox.Kept(ctx, app, name, inboxAPage); err != nil {
 		return err
 	}
 	p.Devices = devicesOf(p.View)

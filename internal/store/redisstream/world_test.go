@@ -13,6 +13,7 @@ import (
 	"github.com/redis/rueidis"
 	"go.uber.org/goleak"
 
+	"godwit.dev/godwit/internal/notify/inbox"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/testkit/eventually"
@@ -134,6 +135,8 @@ func (w *world) Settled(done []mailbox.Settled) {
 	defer w.mu.Unlock()
 	w.ended = append(w.ended, done...)
 }
+
+func (w *world) Inboxes([]inbox.Change) {}
 
 func (w *world) Reread(_, recipient string) {
 	w.mu.Lock()

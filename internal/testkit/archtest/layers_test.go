@@ -55,6 +55,7 @@ var places = map[string]layer{
 	"internal/campaigns/tables":       capability,
 	"internal/notify/frame":           codec,
 	"internal/store/sqltx":            codec, // interfaces alone
+	"internal/notify/inbox":           domain,
 	"internal/notify/mailbox":         capability,
 	"internal/campaigns/campaign":     capability,
 	"internal/sending/dispatch":       capability,
@@ -95,6 +96,7 @@ var places = map[string]layer{
 	"internal/server/httpapi":         adapter,
 	"internal/server/admin":           adapter,
 	"internal/server/docsite":         adapter,
+	"internal/server/inboxes":         adapter,
 	"internal/store/sqlite/textindex": capability, // leaf: words of texts, in memory
 	"internal/sending":                adapter,
 	"internal/feeds/sink/clickhouse":  adapter,
@@ -211,7 +213,7 @@ func TestSiblingAdaptersAreStrangers(t *testing.T) {
 	// Other packages of a family may import these.
 	shared := map[string]bool{
 		"internal/store/sqlite/sqlitedb": true, "internal/store/sqlite/checkvfs": true, "internal/store/sqlite/walfile": true,
-		"internal/store/postgres/pgdb": true, "internal/store/appsql": true, "internal/store/sqltx": true, "internal/store/await": true, "internal/store/notes": true, "internal/store/attempts": true, "internal/store/campaignrow": true, "internal/store/endpointrow": true, "internal/store/millis": true, "internal/store/eventlog": true, "internal/store/regs": true, "internal/store/segment": true, "internal/store/content": true, "internal/engine/reactor": true, "internal/engine/reactor/websocket": true,
+		"internal/store/postgres/pgdb": true, "internal/store/appsql": true, "internal/store/sqltx": true, "internal/store/await": true, "internal/store/notes": true, "internal/store/attempts": true, "internal/store/campaignrow": true, "internal/store/endpointrow": true, "internal/store/millis": true, "internal/store/eventlog": true, "internal/store/regs": true, "internal/store/segment": true, "internal/store/content": true, "internal/store/inboxrow": true, "internal/engine/reactor": true, "internal/engine/reactor/websocket": true,
 		"internal/engine/reactor/http2": true, "internal/sending/provider": true, "internal/sending/h2post": true,
 		"internal/engine/reactor/http1": true, "internal/server/httpapi/call": true, "internal/server/httpapi/form": true,
 	}

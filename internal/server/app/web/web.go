@@ -237,7 +237,7 @@ func (w *Web) pages(known *recipient.Service, told *timeline.Service) (http.Hand
 		},
 		RecipientParts: admin.RecipientParts{
 			Recipients: known, Mailbox: c.Mailbox, Timelines: told, Presence: w.sessions(), Objects: c.Objects,
-			Publisher: c.Publisher, PublishLimit: w.Conns.Publish.Take, Preferences: w.Stores.Preferences, Inboxes: w.inboxes(),
+			Publisher: c.Publisher, PublishLimit: w.Conns.Publish.Take, Preferences: w.Stores.Preferences,
 		},
 		IntegrationParts: admin.IntegrationParts{Settings: w.Access, Keys: w.Access, Channels: s.Channels, Hooks: w.Hooks, Sinks: w.Sinks, Sources: w.Sources},
 		Pages:            w.Modules.Pages(), Audit: w.Audit, Watch: w.Watched(), Draining: w.Draining, Log: w.Log, Version: w.Version,
@@ -262,12 +262,4 @@ func (w *Web) provider() *provider.Provider {
 	})
 	w.Steps.AddClose("provider of sign-ins", time.Second, p.Close)
 	return p
-}
-
-// inboxes returns the inboxes for the console.
-func (w *Web) inboxes() admin.Inboxes {
-	if in := w.Core.Mailbox.Inboxes(); in != nil {
-		return in
-	}
-	return nil
 }
