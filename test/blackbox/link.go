@@ -22,13 +22,23 @@ type Frame struct {
 	Welcome      *Welcome      `json:"welcome"`
 	Notification *Notification `json:"notification"`
 	Recall       *struct{ IDs []string }
+	Inbox        *Inbox
 	Goodbye      *struct{ Reason string }
 	Error        *struct{ Code, Message, Field string }
 	Pong         *struct{}
 }
 
 // Welcome has the parts of the welcome frame that tests need.
-type Welcome struct{ Session, App, Recipient string }
+type Welcome struct {
+	Session, App, Recipient string
+	Inbox                   *Inbox
+}
+
+// Inbox are the counts of the recipient's inbox, and what has changed.
+type Inbox struct {
+	Unseen, Unread int
+	Changed        []string
+}
 
 // Notification is a received notification.
 type Notification struct {

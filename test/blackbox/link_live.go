@@ -153,11 +153,18 @@ func protoAck(ids []string) *godwitpb.ClientFrame {
 	return &godwitpb.ClientFrame{Frame: &godwitpb.ClientFrame_Ack{Ack: &godwitpb.Ack{Ids: ids}}}
 }
 
+func inboxOf(in *godwitpb.Inbox) *Inbox {
+	if in == nil {
+		return nil
+	}
+	return &Inbox{Unseen: int(in.GetUnseen()), Unread: int(in.GetUnread()), Changed: in.GetChanged()}
+}
+
 func fromProto(m *godwitpb.ServerFrame) *Frame {
 	f := &Frame{}
 	switch v := m.GetFrame().(type) {
 	case *godwitpb.ServerFrame_Welcome:
-		f.Welcome = &Welcome{Session: v.Welcome.GetSession(), App: v.Welcome.GetApp(), Recipient: v.Welcome.GetRecipient()}
+		f.Welcome = &Welcome{Session: v.Welcome.GetSession(), App: v.Welcome.GetApp(), Recipient: v.Welcome.GetRecipient(), Inbox: inboxOf(v.Welcome.GetInbox())}
 	case *godwitpb.ServerFrame_Notification:
 		n := v.Notification
 		priority := map[godwitpb.Priority]string{
@@ -170,6 +177,8 @@ func fromProto(m *godwitpb.ServerFrame) *Frame {
 			ID: n.GetId(), Title: n.GetTitle(), Body: n.GetBody(), Category: n.GetCategory(), Seq: n.GetSeq(), Attempt: n.GetAttempt(),
 			Priority: priority, Data: n.GetData(), ExpiresAt: time.UnixMilli(n.GetExpiresAtMs()),
 		}
+	case *godwitpb.ServerFrame_Inbox:
+		f.Inbox = inboxOf(v.Inbox)
 	case *godwitpb.ServerFrame_Recall:
 		f.Recall = &struct{ IDs []string }{v.Recall.GetIds()}
 	case *godwitpb.ServerFrame_Goodbye:

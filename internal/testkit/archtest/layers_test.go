@@ -140,10 +140,11 @@ var places = map[string]layer{
 var allowedBetweenAdapters = map[string][]string{
 	"internal/gateway":        {"internal/engine/reactor", "internal/server/module", "internal/messaging/bus"}, // as modules
 	"internal/server/module":  {"internal/messaging/bus", "internal/store", "internal/engine/reactor"},
-	"internal/server/admin":   {"internal/server/module"},  // whose pages it shows
-	"internal/server/docsite": {"internal/server/module"},  // as a module
-	"internal/server/httpapi": {"internal/engine/reactor"}, // whose connections carry publishes (docs/adr/0026)
-	"internal/compat":         {"internal/gateway"},        // its engine carries another service's streams
+	"internal/server/admin":   {"internal/server/module"},                            // whose pages it shows
+	"internal/server/docsite": {"internal/server/module"},                            // as a module
+	"internal/server/inboxes": {"internal/server/module", "internal/server/httpapi"}, // as a module, whose calls are the API's
+	"internal/server/httpapi": {"internal/engine/reactor"},                           // whose connections carry publishes (docs/adr/0026)
+	"internal/compat":         {"internal/gateway"},                                  // its engine carries another service's streams
 }
 
 func place(dir string) (prefix string, l layer, ok bool) {

@@ -34,9 +34,10 @@ from .errors import (
     UndecodableError,
     UnreachableError,
 )
-from .frames import Message, Notification, Reply, Request, Welcome
+from .frames import InboxNews, Message, Notification, Reply, Request, Welcome
+from .inbox import InboxCounts, InboxItem, InboxPage
 from .objects import Objects, ObjectVersion
-from .publication import Escalation, Publication
+from .publication import Action, Escalation, Publication
 from .registrations import Change
 from .results import (
     ChannelStatus,
@@ -56,6 +57,7 @@ from .topics import Topics
 from .workers import Workers
 
 __all__ = [
+    "Action",
     "AsyncCampaign",
     "AsyncChannels",
     "AsyncClient",
@@ -78,6 +80,10 @@ __all__ = [
     "FrameError",
     "GodwitError",
     "GoodbyeError",
+    "InboxCounts",
+    "InboxItem",
+    "InboxNews",
+    "InboxPage",
     "Listening",
     "Message",
     "NackAfter",

@@ -11,6 +11,7 @@ from .errors import ProblemError
 from .feed import Feed
 from .frames import MAX_BODY
 from .http import API, Query, path
+from .inbox import InboxCounts, InboxItem, InboxPage
 from .publication import Publication, PublicationFields, encode_body, new_id
 from .results import Event, ObjectRegistration, ObjectValue, Preferences, Receipt, Recipient, Response, Status
 from .values import Duration, check_name, check_topic, format_duration, parse_version, seconds
@@ -274,6 +275,40 @@ class BackEnd:
         """Replace what a recipient says about how it may be reached. Empty ones take it back."""
         target = path("v1", "recipients", recipient, "preferences")
         await self._api.json("PUT", target, body=preferences.to_json(), doing=f"set preferences of {recipient}")
+
+    async def inbox(
+        self, recipient: str, *, state: str = "all", category: str | None = None, limit: int = 100, cursor: str = ""
+    ) -> InboxPage:
+        """Return a page of what a recipient's inbox keeps, newest first, with the counts of the whole inbox.
+
+        state: all (what is not archived), unseen, unread, archived or pinned. category: only items of this one; empty:
+        those without one. cursor: next_cursor of the page before.
+        """
+        query = {"to": recipient, "state": state, "category": category, "limit": limit, "cursor": cursor or None}
+        answer = await self._api.json("GET", path("v1", "inbox"), query=query, doing=f"read the inbox of {recipient}")
+        return InboxPage.from_json(answer)
+
+    async def mark_inbox(self, recipient: str, id: str, **marks: bool) -> InboxItem:  # noqa: A002
+        """Change an item of a recipient's inbox and return it.
+
+        marks: seen, read, archived and pinned, true or false each. What is read or archived was seen. Of an item that
+        is not there a ProblemError is raised, status 404.
+        """
+        answer = await self._api.json(
+            "POST", path("v1", "inbox", id), query={"to": recipient}, body=marks, doing=f"mark {id} of {recipient}"
+        )
+        return InboxItem.from_json(answer["item"])
+
+    async def mark_inbox_all(self, recipient: str, mark: str, *, until: str = "") -> InboxCounts:
+        """Mark everything that is not archived, or what a page until has listed, as seen, read or archived."""
+        answer = await self._api.json(
+            "POST",
+            path("v1", "inbox", mark),
+            query={"to": recipient},
+            body={"until": until} if until else {},
+            doing=f"mark the inbox of {recipient} as {mark}",
+        )
+        return InboxCounts.from_json(answer)
 
     async def disconnect(self, recipient: str) -> int:
         """End a recipient's sessions, which may come back, and return how many there were."""

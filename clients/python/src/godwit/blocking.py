@@ -17,7 +17,8 @@ from .blockingaudience import Campaign, Channels, Endpoints
 from .campaigns import CampaignFields
 from .client import AsyncClient
 from .errors import GodwitError
-from .frames import Notification, Reply, Welcome
+from .frames import InboxNews, Notification, Reply, Welcome
+from .inbox import InboxCounts, InboxItem, InboxPage
 from .listener import Listener, ListenOptions
 from .objects import Objects, ObjectVersion
 from .outbox import ACK_DELAY
@@ -58,6 +59,7 @@ class ListenFields(TypedDict, total=False):
     workers: Workers | None
     held: Callable[[], Sequence[str]] | None
     on_recall: Callable[[Sequence[str]], None] | None
+    on_inbox: Callable[[InboxNews], None] | None
     on_connect: Callable[[Welcome], None] | None
     on_disconnect: Callable[[GodwitError, float], None] | None
     on_error: Callable[[GodwitError], None] | None
@@ -285,6 +287,22 @@ class Client:
         """Replace what a recipient says about how it may be reached. Empty ones take it back."""
         self._portal.call(self._async.set_preferences(recipient, preferences))
 
+    def inbox(
+        self, recipient: str, *, state: str = "all", category: str | None = None, limit: int = 100, cursor: str = ""
+    ) -> InboxPage:
+        """Return a page of what a recipient's inbox keeps; see AsyncClient.inbox."""
+        return self._portal.call(
+            self._async.inbox(recipient, state=state, category=category, limit=limit, cursor=cursor)
+        )
+
+    def mark_inbox(self, recipient: str, id: str, **marks: bool) -> InboxItem:  # noqa: A002
+        """Change an item of a recipient's inbox; see AsyncClient.mark_inbox."""
+        return self._portal.call(self._async.mark_inbox(recipient, id, **marks))
+
+    def mark_inbox_all(self, recipient: str, mark: str, *, until: str = "") -> InboxCounts:
+        """Mark what a recipient's inbox keeps as seen, read or archived; see AsyncClient.mark_inbox_all."""
+        return self._portal.call(self._async.mark_inbox_all(recipient, mark, until=until))
+
     def disconnect(self, recipient: str) -> int:
         """End a recipient's sessions, which may come back, and return how many there were."""
         return self._portal.call(self._async.disconnect(recipient))
@@ -381,6 +399,7 @@ class Client:
             concurrency=options.get("concurrency", 1),
             peek=options.get("peek", False),
             on_recall=_in_thread(options.get("on_recall")),
+            on_inbox=_in_thread(options.get("on_inbox")),
             held=options.get("held"),
             on_connect=_in_thread(options.get("on_connect")),
             on_disconnect=_in_thread(options.get("on_disconnect")),

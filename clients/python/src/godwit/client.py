@@ -12,7 +12,7 @@ from .backend import BackEnd
 from .connection import Connection
 from .endpoints import AsyncChannels, AsyncEndpoints
 from .errors import GodwitError
-from .frames import Welcome
+from .frames import InboxNews, Welcome
 from .http import API, path
 from .listener import Handler, Listener, ListenOptions
 from .objects import Objects
@@ -186,6 +186,7 @@ class AsyncClient(BackEnd):
         workers: Workers | None = None,
         held: Callable[[], Sequence[str]] | None = None,
         on_recall: Callable[[Sequence[str]], Awaitable[None] | None] | None = None,
+        on_inbox: Callable[[InboxNews], Awaitable[None] | None] | None = None,
         on_connect: Callable[[Welcome], Awaitable[None] | None] | None = None,
         on_disconnect: Callable[[GodwitError, float], Awaitable[None] | None] | None = None,
         on_error: Callable[[GodwitError], Awaitable[None] | None] | None = None,
@@ -216,6 +217,7 @@ class AsyncClient(BackEnd):
         peek: only observe, with an API key of role read instead of a token: nothing is acknowledged.
         held: says, at every connect, which notifications are still shown; those settled meanwhile are recalled.
         on_recall: is told of ids that need not be shown any more: settled elsewhere, replaced or withdrawn.
+        on_inbox: is told of changes in the recipient's inbox, and of its counts when a session begins.
         on_connect: is told of every session that begins.
         on_disconnect: is told why a connection ended, or could not be made, and in how many seconds the next is tried.
         on_error: is told, beside the log, of what ends nothing: UndecodableError of what the server sent and cannot be
@@ -231,6 +233,7 @@ class AsyncClient(BackEnd):
             concurrency=concurrency,
             peek=peek,
             on_recall=on_recall,
+            on_inbox=on_inbox,
             held=held,
             on_connect=on_connect,
             on_disconnect=on_disconnect,

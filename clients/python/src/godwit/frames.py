@@ -19,6 +19,7 @@ __all__ = [
     "ErrorFrame",
     "Goodbye",
     "Hello",
+    "InboxNews",
     "Message",
     "MessageGap",
     "Nack",
@@ -229,6 +230,19 @@ ClientFrame = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InboxNews:
+    """The counts of a recipient's inbox after a change."""
+
+    unseen: int = 0
+    """Items that came since the list was last opened."""
+    unread: int = 0
+    changed: tuple[str, ...] = ()
+    """Ids of what has changed, at most 100."""
+    more: bool = False
+    """More has changed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Welcome:
     """What the server said when the session began."""
 
@@ -241,6 +255,8 @@ class Welcome:
     digest: str = ""
     registrations: int = 0
     server_time: datetime = EPOCH
+    inbox: InboxNews | None = None
+    """Counts of the recipient's inbox; None: it never had anything."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -403,6 +419,7 @@ ServerFrame = (
     Welcome
     | Notification
     | Recall
+    | InboxNews
     | Registered
     | RegistrationFailed
     | ObjectFrame

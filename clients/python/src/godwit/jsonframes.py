@@ -16,6 +16,7 @@ from .frames import (
     ErrorFrame,
     Goodbye,
     Hello,
+    InboxNews,
     Message,
     MessageGap,
     Nack,
@@ -300,7 +301,17 @@ def _welcome(fields: dict[str, Any]) -> Welcome:
         digest=_text(fields, "digest"),
         registrations=_whole(fields, "registrations"),
         server_time=_time(fields, "server_time") or EPOCH,
+        inbox=_welcome_inbox(fields),
     )
+
+
+def _welcome_inbox(fields: Mapping[str, Any]) -> InboxNews | None:
+    counts = fields.get("inbox")
+    if counts is None:
+        return None
+    if not isinstance(counts, dict):
+        raise MemberError("inbox", "is not an object")
+    return _inbox(counts)
 
 
 def _notification(fields: dict[str, Any]) -> Notification:
@@ -363,10 +374,20 @@ def _headers(fields: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     return {_sound(name): (value,) if isinstance(value, str) else _texts(given, name) for name, value in given.items()}
 
 
+def _inbox(fields: Mapping[str, Any]) -> InboxNews:
+    return InboxNews(
+        unseen=_whole(fields, "unseen"),
+        unread=_whole(fields, "unread"),
+        changed=_texts(fields, "changed"),
+        more=_flag(fields, "more"),
+    )
+
+
 _READERS: dict[str, Callable[[dict[str, Any]], ServerFrame]] = {
     "welcome": _welcome,
     "notification": _notification,
     "recall": lambda f: Recall(_texts(f)),
+    "inbox": _inbox,
     "registered": lambda f: Registered(_texts(f, "objects"), _text(f, "digest"), _text(f, "group")),
     "registration_failed": lambda f: RegistrationFailed(
         _texts(f, "objects"), _text(f, "code"), _flag(f, "transient"), _text(f, "group")

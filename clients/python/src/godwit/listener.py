@@ -23,7 +23,7 @@ from .errors import (
     UndecodableError,
     UnreachableError,
 )
-from .frames import MAX_REPLY, Nack, Notification, Reply, ReplyFrame, Welcome
+from .frames import MAX_REPLY, InboxNews, Nack, Notification, Reply, ReplyFrame, Welcome
 from .objects import Objects
 from .outbox import ACK_DELAY, MAX_ACK_DELAY, Outbox
 from .seen import IdSet
@@ -101,6 +101,7 @@ class ListenOptions:
     concurrency: int = 1
     peek: bool = False
     on_recall: Callable[[Sequence[str]], Awaitable[None] | None] | None = None
+    on_inbox: Callable[[InboxNews], Awaitable[None] | None] | None = None
     held: Callable[[], Sequence[str]] | None = None
     on_connect: Callable[[Welcome], Awaitable[None] | None] | None = None
     on_disconnect: Callable[[GodwitError, float], Awaitable[None] | None] | None = None

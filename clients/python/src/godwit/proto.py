@@ -15,6 +15,7 @@ from .frames import (
     ErrorFrame,
     Goodbye,
     Hello,
+    InboxNews,
     Message,
     MessageGap,
     Nack,
@@ -129,6 +130,8 @@ def _read(message: pb.ServerFrame, kind: str | None) -> ServerFrame | None:
             return _welcome(message.welcome)
         case "notification":
             return _notification(message.notification)
+        case "inbox":
+            return _inbox(message.inbox)
         case "recall":
             return Recall(tuple(message.recall.ids))
         case "registered":
@@ -187,7 +190,12 @@ def _welcome(w: pb.Welcome) -> Welcome:
         digest=w.digest,
         registrations=w.registrations,
         server_time=_time(w.server_time_ms, "server_time"),
+        inbox=_inbox(w.inbox) if w.HasField("inbox") else None,
     )
+
+
+def _inbox(n: pb.Inbox) -> InboxNews:
+    return InboxNews(unseen=n.unseen, unread=n.unread, changed=tuple(n.changed), more=n.more)
 
 
 _PRIORITIES = {pb.PRIORITY_HIGH: "high", pb.PRIORITY_LOW: "low"}

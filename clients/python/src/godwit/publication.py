@@ -56,6 +56,20 @@ class Escalation:
         return fields
 
 
+@dataclass(frozen=True, slots=True)
+class Action:
+    """A choice that a kept notification offers."""
+
+    id: str
+    title: str
+    url: str = ""
+    """Page or app that it opens. Empty: the choice is a reply."""
+
+    def to_json(self) -> dict[str, str]:
+        """Return its form in a request."""
+        return {"id": self.id, "title": self.title, **({"url": self.url} if self.url else {})}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Publication:
     """A notification to be published. Only `to` is required."""
@@ -95,6 +109,12 @@ class Publication:
     """Of the template: each that it says without something in its stead."""
     locale: str = ""
     """BCP 47: in which sessions get the template, and endpoints of no known language."""
+    inbox: bool | None = None
+    """Whether recipients' inboxes keep it after its delivery. None: its category decides."""
+    keep: Duration | None = None
+    """How long inboxes keep it: 30 days unless said, at most 365."""
+    actions: Sequence[Action] = ()
+    """Choices that a kept notification offers, 5 at most."""
 
     def to_json(self, to: str | Sequence[str] | None = None) -> dict[str, Any]:
         """Return the request for the recipients, by default `self.to`. It has an id in any case."""
@@ -117,6 +137,9 @@ class Publication:
             "template": self.template,
             "variables": None if self.variables is None else dict(self.variables),
             "locale": self.locale,
+            "inbox": self.inbox,
+            "keep": None if self.keep is None else format_duration(self.keep),
+            "actions": [a.to_json() for a in self.actions],
         }
         always = {"to", "id", "data"}
         return {name: value for name, value in fields.items() if name in always or value not in (None, "", [])}
@@ -142,6 +165,9 @@ class PublicationFields(TypedDict, total=False):
     template: str
     variables: Mapping[str, str | float | bool] | None
     locale: str
+    inbox: bool | None
+    keep: Duration | None
+    actions: Sequence[Action]
 
 
 def is_json(content_type: str) -> bool:

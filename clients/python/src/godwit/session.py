@@ -16,6 +16,7 @@ from .frames import (
     ErrorFrame,
     Goodbye,
     Hello,
+    InboxNews,
     Message,
     MessageGap,
     Notification,
@@ -142,6 +143,8 @@ class Session:
         if self._topics is not None:
             self._topics.connected(self._wake)
         self._workers.connected(self._wake)
+        if welcome.inbox is not None:
+            await self._l.call(self._l.options.on_inbox, welcome.inbox)
         await self._l.call(self._l.options.on_connect, welcome)
         sides = [asyncio.create_task(side) for side in (self._read(conn), self._write(conn), self._renew())]
         reader, writer, _ = sides
@@ -182,6 +185,8 @@ class Session:
                 self._l.take(frame)
             case Recall():
                 await self._l.recall(frame.ids)
+            case InboxNews():
+                await self._l.call(self._l.options.on_inbox, frame)
             case Unread():
                 await self._l.unread(frame)
             case ErrorFrame():
