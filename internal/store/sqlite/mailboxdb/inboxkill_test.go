@@ -105,7 +105,9 @@ func TestKilledInboxesAgreeWithTheirCounts(t *testing.T) {
 	for round := range kills {
 		killInbox(t, path, 400+150*(round%5), said)
 		s := openAt(t, path, config())
-		all, err := s.CheckInboxes(t.Context(), func(app, recipient, problem string) { t.Errorf("after kill %d, inbox of %s in %s: %s", round+1, recipient, app, problem) })
+		all, err := s.CheckInboxes(t.Context(), func(app, recipient, problem string) {
+			t.Errorf("after kill %d, inbox of %s in %s: %s", round+1, recipient, app, problem)
+		})
 		if err != nil || all.Items != all.References || all.Inboxes < killRecipients {
 			t.Fatalf("after kill %d: %+v, %v", round+1, all, err)
 		}
