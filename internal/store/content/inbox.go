@@ -34,3 +34,21 @@ func cutInbox(b []byte) (in *notification.Inbox, rest []byte, err error) {
 	}
 	return in, rest, nil
 }
+
+// Kept returns the stored form of c for inboxes, which is shorter: what push channels get is left out, and how long it is kept, which an inbox
+// says by item. body is what Encode made of c.
+func Kept(c *notification.Content, body []byte) []byte {
+	if len(c.Inbox.Actions) > 0 || len(c.Push) > 0 {
+		kept := *c
+		kept.Push = nil
+		if len(c.Inbox.Actions) == 0 {
+			kept.Inbox = nil
+		}
+		body, _ = Encode(&kept)
+		return body
+	}
+	var room [2 * binary.MaxVarintLen64]byte
+	rest := 1 + len(appendInbox(room[:0], c.Inbox)) // the empty content of push channels, too
+	kept := append(make([]byte, 0, len(body)-rest), version)
+	return append(kept, body[1:len(body)-rest]...)
+}

@@ -140,7 +140,7 @@ func (t *transaction) append(p *part) error {
 		}
 	}
 	if kept > 0 {
-		t.inboxes.keepContent(first, kept, p.prep.body)
+		t.inboxes.keepContent(first, kept, content.Kept(&n.Content, p.prep.body))
 	}
 	return nil
 }

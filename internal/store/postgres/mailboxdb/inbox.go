@@ -166,7 +166,7 @@ func (t *transaction) unkeep(b *box, collapseKey string) error {
 // keepDue puts a scheduled copy that has become due into its recipient's inbox.
 func (t *transaction) keepDue(it *mailbox.Item, key, now int64) error {
 	body, _ := content.Encode(&it.N.Content)
-	t.inboxes.keepContent(it.Pos, 1, body)
+	t.inboxes.keepContent(it.Pos, 1, content.Kept(&it.N.Content, body))
 	b := t.box(it.N.App, it.Recipient)
 	b.key = key
 	return t.keep(b, it.N, it.Pos, now)

@@ -179,7 +179,7 @@ func (s *Store) store(a *mailbox.Append, p *prepared) error {
 		}
 	}
 	if n.Content.Inbox != nil && n.SendAt.IsZero() {
-		if err := s.keepContent(first, copies, p.body); err != nil {
+		if err := s.keepContent(first, copies, content.Kept(&n.Content, p.body)); err != nil {
 			return err
 		}
 	}

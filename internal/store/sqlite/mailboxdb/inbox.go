@@ -97,7 +97,7 @@ func (s *Store) keepContent(at int64, copies int, body []byte) error {
 // keepDue puts a scheduled copy that has become due into its recipient's inbox.
 func (s *Store) keepDue(r *recipient, pos int64, n *notification.Notification, now int64) error {
 	body, _ := content.Encode(&n.Content)
-	if err := s.keepContent(pos, 1, body); err != nil {
+	if err := s.keepContent(pos, 1, content.Kept(&n.Content, body)); err != nil {
 		return err
 	}
 	return s.keep(r, n, pos, now)
