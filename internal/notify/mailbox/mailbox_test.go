@@ -61,7 +61,7 @@ func (d *diary) Settled(done []mailbox.Settled) {
 	}
 }
 
-func (d *diary) Inboxes([]inbox.Change) {}
+func (d *diary) Inboxes([]inbox.Change)     {}
 func (d *diary) Reread(_, recipient string) { d.note("reread for " + recipient) }
 
 func (d *diary) Online(context.Context, string, string) ([]string, error) { return nil, d.away }

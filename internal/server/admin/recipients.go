@@ -89,8 +89,8 @@ type profile struct {
 	Wishes   []fact // what the recipient chose; nil: nothing
 	Sent     *channelTest
 	Inbox    *mailbox.Kept // newest items; nil: the inbox never had anything
-	Older    string      // path of older notifications; empty: there are none
-	More     bool        // more sessions, endpoints or registrations exist than are shown
+	Older    string        // path of older notifications; empty: there are none
+	More     bool          // more sessions, endpoints or registrations exist than are shown
 }
 
 func (a *admin) showRecipient(v *visit) error { return a.recipientPage(v, nil) }
