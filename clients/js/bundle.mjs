@@ -6,6 +6,8 @@ import { build, transform } from "esbuild";
 
 const out = new URL("../../internal/server/sdk/dist/", import.meta.url).pathname;
 
+const source = (name) => new URL(`src/${name}`, import.meta.url).pathname;
+
 /** Style sheets are text to a script: here they are made small as such. */
 const smallStyles = {
   name: "small styles",
@@ -22,14 +24,24 @@ const smallStyles = {
 const beside = {
   name: "parts beside the script",
   setup({ onResolve }) {
-    onResolve({ filter: /\/parts\.js$/ }, () => ({ path: new URL("src/beside.ts", import.meta.url).pathname }));
+    onResolve({ filter: /\/parts\.js$/ }, ({ importer }) => ({
+      path: source(importer.includes("/src/inbox/") ? "inboxbeside.ts" : "beside.ts"),
+    }));
+  },
+};
+
+/** The inbox listens, and leaves out what its listener could do besides. */
+const listens = {
+  name: "listen for an inbox",
+  setup({ onResolve }) {
+    onResolve({ filter: /\/(registrations|topics|workers|unread|nack|reply)\.js$/ }, () => ({ path: source("live/unused.ts") }));
   },
 };
 
 /** Builds one script, and returns its name with a mark of its content, which the server knows as well. */
-async function script(source, name, more = {}) {
+async function script(from, name, { plugins = [], ...more } = {}) {
   const { outputFiles } = await build({
-    entryPoints: [`src/${source}`],
+    entryPoints: [`src/${from}`],
     outfile: out + name,
     bundle: true,
     minify: true,
@@ -38,7 +50,7 @@ async function script(source, name, more = {}) {
     charset: "utf8",
     legalComments: "none",
     logLevel: "warning",
-    plugins: [smallStyles, beside],
+    plugins: [smallStyles, beside, ...plugins],
     // Every source is a module, which is strict without a word.
     tsconfigRaw: { compilerOptions: { target: "ES2022", alwaysStrict: false, useDefineForClassFields: false } },
     write: false,
@@ -61,3 +73,12 @@ await script("perfecty.ts", "perfecty.js", { define: names });
 await script("worker/sw.ts", "sw.js");
 // The live client, for pages that listen without a build step of their own.
 await script("index.ts", "live.js", { format: "esm" });
+
+// The bell and the list behind it.
+await script("inboxsdk.ts", "inbox.js", {
+  plugins: [listens],
+  define: {
+    INBOX_TEXTS: JSON.stringify(await script("inbox/texts.ts", "inboxtexts.js", { format: "esm" })),
+    INBOX_PREFERENCES: JSON.stringify(await script("inbox/preferences.ts", "inboxprefs.js", { format: "esm" })),
+  },
+});

@@ -33,6 +33,20 @@ export interface Welcome {
   digest: string;
   registrations: number;
   serverTime: Date;
+  /** Of a recipient with an inbox. */
+  inbox?: InboxCounts;
+}
+
+/** How many items of an inbox its list was not opened for yet, and how many are unread. */
+export interface InboxCounts {
+  unseen: number;
+  unread: number;
+}
+
+/** The inbox changed, here or elsewhere. */
+export interface InboxUpdate extends InboxCounts {
+  /** The ids of the items that changed; empty: any may have. */
+  changed: string[];
 }
 
 /** The latest state of an object. */
@@ -85,6 +99,7 @@ export interface ClientFrame {
     held?: string[] | undefined;
     window?: number | undefined;
     heartbeat?: string | undefined;
+    observe?: boolean | undefined;
   };
   ack?: { ids: string[] };
   nack?: { ids: string[]; after?: string; reason?: string };
@@ -122,6 +137,7 @@ export interface ServerFrame {
   pong?: { digest: string };
   goodbye?: { reason: string; retryAfter: number };
   error?: { code: string; message: string; field: string; refused: string[] };
+  inbox?: InboxUpdate;
   unread?: Unread;
 }
 
@@ -250,6 +266,8 @@ function notification(w: Wire): Notification {
   return n;
 }
 
+const counts = (w: Wire): InboxCounts => ({ unseen: num(w, "unseen"), unread: num(w, "unread") });
+
 const readers: { [key: string]: (w: Wire) => ServerFrame } = {
   welcome: (w) => ({
     welcome: {
@@ -260,8 +278,10 @@ const readers: { [key: string]: (w: Wire) => ServerFrame } = {
       digest: str(w, "digest"),
       registrations: num(w, "registrations"),
       serverTime: date(w, "server_time"),
+      ...(isObject(w.inbox) ? { inbox: counts(w.inbox) } : {}),
     },
   }),
+  inbox: (w) => ({ inbox: { ...counts(w), changed: list(w, "changed") } }),
   notification: (w) => ({ notification: notification(w) }),
   recall: (w) => ({ recall: list(w, "ids") }),
   registered: (w) => ({

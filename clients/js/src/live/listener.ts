@@ -2,7 +2,7 @@ import { Backoff, sleep } from "../backoff.js";
 import { type Duration, durationText } from "../durations.js";
 import { RecalledError, RedeliverAfter, RefusedError, type ServeError, type SubscriptionError } from "../errors.js";
 import { getToken, type TokenSource } from "../token.js";
-import type { ClientFrame, Notification, ServerFrame, Welcome } from "./frames.js";
+import type { ClientFrame, InboxUpdate, Notification, ServerFrame, Welcome } from "./frames.js";
 import { asked, cutReason } from "./nack.js";
 import { Outbox } from "./outbox.js";
 import { type ObjectHandler, type Registration, Registrations } from "./registrations.js";
@@ -71,6 +71,13 @@ export interface ListenOptions {
    * not take a frame: none of it ends anything. Default: console.error.
    */
   onHandlerError?: (error: unknown) => void;
+  /**
+   * Only watches: the recipient does not count as connected, and what the handler got is not acknowledged. `ack` and
+   * `reply` still answer, once the person has.
+   */
+  observe?: boolean;
+  /** The recipient's inbox changed; the counts at a connect are in its Welcome. */
+  onInbox?: (update: InboxUpdate) => void;
   /** Ends the listener. */
   signal?: AbortSignal;
 }
@@ -216,6 +223,16 @@ export class Listener {
     return this.workers.active();
   }
 
+  /** Acknowledges notifications that are no handler's: those that a person has read in a list. */
+  ack(ids: string[]): void {
+    for (const id of ids) this.out.ack(id);
+  }
+
+  /** Answers a notification that is no handler's. A second answer to it changes nothing. */
+  reply(id: string, reply: Reply): void {
+    this.answer(id, reply);
+  }
+
   /** What is registered, or about to be. */
   get objects(): Registration[] {
     return this.registrations.list();
@@ -334,7 +351,7 @@ export class Listener {
   }
 
   private hello(): NonNullable<ClientFrame["hello"]> {
-    const { device, group, window, heartbeat } = this.o;
+    const { device, group, window, heartbeat, observe } = this.o;
     return {
       app: this.connection.app,
       recipient: this.recipient,
@@ -343,6 +360,7 @@ export class Listener {
       window,
       heartbeat: heartbeat === undefined ? undefined : durationText(heartbeat),
       digest: this.registrations.wantedDigest,
+      observe,
     };
   }
 
@@ -365,6 +383,7 @@ export class Listener {
   private frame(f: ServerFrame): void {
     if (f.notification) this.take(f.notification);
     else if (f.recall) this.recall(f.recall);
+    else if (f.inbox) this.tell(() => this.o.onInbox?.(f.inbox as InboxUpdate));
     else if (f.unread) this.unread(f.unread);
     else if (this.topics.take(f) || this.workers.take(f)) return;
     else if (f.error) this.broken(new Error(`server refused a frame: ${f.error.code}: ${f.error.message}`));
@@ -420,7 +439,7 @@ export class Listener {
       if (!signal.aborted) {
         const reply = await this.handler(job.n, { signal });
         if (reply instanceof Reply) this.answer(id, reply);
-        else {
+        else if (!this.o.observe) {
           this.seen.add(id);
           this.out.ack(id);
         }

@@ -1,0 +1,51 @@
+// What a listener can do and /sdk/inbox.js has no use for: objects, topics and requests, and to take apart frames that cannot
+// be read. The file has these in place of the real ones.
+
+import { UndecodableError } from "../errors.js";
+import type { ClientFrame } from "./frames.js";
+import type { Unread } from "./unread.js";
+
+const nothing = (): void => {};
+
+export class Registrations {
+  readonly welcomed = nothing;
+  readonly take = nothing;
+  readonly stop = nothing;
+}
+
+export class Topics {
+  readonly welcomed = nothing;
+  readonly lost = nothing;
+  readonly take = nothing;
+}
+
+export class Workers extends Topics {
+  readonly drain = nothing;
+}
+
+export const unasked = nothing;
+export const checkNumbers = nothing;
+export const asked = nothing;
+export const cutReason = nothing;
+
+export class MemberError extends Error {
+  constructor(name: string, what: string) {
+    super(`${name}: ${what}`);
+  }
+}
+
+export const split = (): { kind: string } => ({ kind: "" });
+
+/** Whoever only watches answers nothing: what cannot be read is passed over. */
+export const unread = (reason: string): Unread => ({ error: new UndecodableError(reason), pause: 0 });
+
+export class Reply {
+  constructor(readonly data: unknown) {}
+}
+
+export const replyFrame = (to: { id: string }, { data }: Reply): ClientFrame["reply"] => ({
+  ...to,
+  status: 200,
+  data,
+  content_type: "application/json",
+});
