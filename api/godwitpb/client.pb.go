@@ -580,7 +580,9 @@ type Hello struct {
 	// Most unacknowledged notifications in flight, 1 to 1024; 0 means 64.
 	Window uint32 `protobuf:"varint,8,opt,name=window,proto3" json:"window,omitempty"`
 	// Wanted heartbeat in milliseconds; the server clamps it to 5 s to 24 h; 0 means 30 s.
-	HeartbeatMs   int64 `protobuf:"varint,9,opt,name=heartbeat_ms,json=heartbeatMs,proto3" json:"heartbeat_ms,omitempty"`
+	HeartbeatMs int64 `protobuf:"varint,9,opt,name=heartbeat_ms,json=heartbeatMs,proto3" json:"heartbeat_ms,omitempty"`
+	// Only watches: the recipient does not count as connected, and no acknowledgement is expected. One that comes counts.
+	Observe       bool `protobuf:"varint,10,opt,name=observe,proto3" json:"observe,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -676,6 +678,13 @@ func (x *Hello) GetHeartbeatMs() int64 {
 		return x.HeartbeatMs
 	}
 	return 0
+}
+
+func (x *Hello) GetObserve() bool {
+	if x != nil {
+		return x.Observe
+	}
+	return false
 }
 
 // Ack settles notifications.
@@ -2186,7 +2195,7 @@ const file_godwit_v1_client_proto_rawDesc = "" +
 	" \x01(\v2\x12.godwit.v1.GoodbyeH\x00R\agoodbye\x12(\n" +
 	"\x05error\x18\v \x01(\v2\x10.godwit.v1.ErrorH\x00R\x05error\x12(\n" +
 	"\x05inbox\x18\f \x01(\v2\x10.godwit.v1.InboxH\x00R\x05inboxB\a\n" +
-	"\x05frame\"\xe2\x01\n" +
+	"\x05frame\"\xfc\x01\n" +
 	"\x05Hello\x12\x10\n" +
 	"\x03app\x18\x01 \x01(\tR\x03app\x12\x14\n" +
 	"\x05token\x18\x02 \x01(\tR\x05token\x12\x1c\n" +
@@ -2196,7 +2205,9 @@ const file_godwit_v1_client_proto_rawDesc = "" +
 	"\x06digest\x18\x06 \x01(\tR\x06digest\x12\x12\n" +
 	"\x04held\x18\a \x03(\tR\x04held\x12\x16\n" +
 	"\x06window\x18\b \x01(\rR\x06window\x12!\n" +
-	"\fheartbeat_ms\x18\t \x01(\x03R\vheartbeatMs\"\x17\n" +
+	"\fheartbeat_ms\x18\t \x01(\x03R\vheartbeatMs\x12\x18\n" +
+	"\aobserve\x18\n" +
+	" \x01(\bR\aobserve\"\x17\n" +
 	"\x03Ack\x12\x10\n" +
 	"\x03ids\x18\x01 \x03(\tR\x03ids\"K\n" +
 	"\x04Nack\x12\x10\n" +

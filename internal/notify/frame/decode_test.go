@@ -22,10 +22,10 @@ func TestJSONFramesAreRead(t *testing.T) {
 		return &c
 	}
 	must(`{"hello":{"app":"demo","token":"t.o-k","recipient":"driver-42","group":"north","device":"tab",
-		"digest":"00000000000000ff","held":["a","b"],"window":8,"heartbeat":"1m"}}`)
+		"digest":"00000000000000ff","held":["a","b"],"window":8,"heartbeat":"1m","observe":true}}`)
 	want := Hello{
 		App: "demo", Token: "t.o-k", Recipient: "driver-42", Group: "north", Device: "tab", Digest: "00000000000000ff",
-		Held: []string{"a", "b"}, Window: 8, Heartbeat: time.Minute,
+		Held: []string{"a", "b"}, Window: 8, Heartbeat: time.Minute, Observe: true,
 	}
 	if got := fmt.Sprintf("%+v", *c.Hello); got != fmt.Sprintf("%+v", want) {
 		t.Errorf("hello is %s, want %+v", got, want)
@@ -122,6 +122,7 @@ func TestBadJSONFramesAreRefusedByName(t *testing.T) {
 		{`{"hello":{"window":-1}}`, CodeBadField, "window", "1024"},
 		{`{"hello":{"window":1025}}`, CodeBadField, "window", "1024"},
 		{`{"hello":{"window":"8"}}`, CodeBadField, "window", "whole number"},
+		{`{"hello":{"observe":"yes"}}`, CodeBadField, "observe", "true or false"},
 		{`{"hello":{"heartbeat":"soon"}}`, CodeBadField, "heartbeat", "duration"},
 		{`{"hello":{"heartbeat":-5}}`, CodeBadField, "heartbeat", "duration"},
 		{`{"ping":{"digest":"0123456789ABCDEF"}}`, CodeBadField, "digest", "lower case"},
@@ -195,11 +196,11 @@ func TestProtoFramesAreRead(t *testing.T) {
 	}
 	must(client(&godwitpb.Hello{
 		App: "demo", Token: "tok", Recipient: "driver-42", Group: "north", Device: "tab", Digest: "00000000000000ff",
-		Held: []string{"a", "b"}, Window: 8, HeartbeatMs: 60_000,
+		Held: []string{"a", "b"}, Window: 8, HeartbeatMs: 60_000, Observe: true,
 	}))
 	want := Hello{
 		App: "demo", Token: "tok", Recipient: "driver-42", Group: "north", Device: "tab", Digest: "00000000000000ff",
-		Held: []string{"a", "b"}, Window: 8, Heartbeat: time.Minute,
+		Held: []string{"a", "b"}, Window: 8, Heartbeat: time.Minute, Observe: true,
 	}
 	if got := fmt.Sprintf("%+v", *c.Hello); got != fmt.Sprintf("%+v", want) {
 		t.Errorf("hello is %s, want %+v", got, want)

@@ -26,6 +26,7 @@ var readers = [...]map[string]reader{
 		"held":      readHeld,
 		"window":    readWindow,
 		"heartbeat": func(v json.RawMessage, c *Client) string { return readDuration(v, &c.Hello.Heartbeat) },
+		"observe":   func(v json.RawMessage, c *Client) string { return readBool(v, &c.Hello.Observe) },
 	},
 	KindAck: {"ids": readIDs},
 	KindNack: {

@@ -63,6 +63,9 @@ type Hello struct {
 	Held                                 []string
 	Window                               int           // 0: default
 	Heartbeat                            time.Duration // 0: default
+	// Observe: the session watches. It does not count as its recipient's presence, and no acknowledgement is expected of it; one that
+	// comes counts.
+	Observe bool
 	// Once is set only by gateways, for clients that cannot acknowledge: notifications stay in the mailbox and are sent once to this
 	// connection.
 	Once bool

@@ -152,6 +152,8 @@ func (c *Client) setVarint(num protowire.Number, v uint64) {
 		c.Hello.Window = int(uint32(v)) // protobuf's rule for uint32: only the low 32 bits count
 	case c.Kind == KindHello && num == 9:
 		c.Hello.Heartbeat = millis(v)
+	case c.Kind == KindHello && num == 10:
+		c.Hello.Observe = v != 0
 	case c.Kind == KindNack && num == 2:
 		c.After = millis(v)
 	case c.Kind == KindRegister || c.Kind == KindUnregister || c.Kind == KindObjectAck:

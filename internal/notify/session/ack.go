@@ -35,7 +35,7 @@ func (h *Hub) settleLater(acks []*mailbox.Settle) {
 // ack converts an acknowledgement to settles for the store. The client gets no answer: the store writes them with its next commit. An id
 // that is not in flight here (the client reconnected, or received the notification otherwise) is settled by its id.
 func (s *Session) ack(ids [][]byte) []*mailbox.Settle {
-	if s.peek {
+	if s.peek && !s.ways.is(watching) {
 		s.badLocked(&frame.Error{Code: "forbidden", Message: "this session only observes; it cannot acknowledge"})
 		return nil
 	}

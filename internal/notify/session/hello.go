@@ -145,6 +145,8 @@ func (o *opening) claim() access.Claim {
 // first frame. Pending notifications are read after both, so that none is missed.
 func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	h := s.hub
+	silent := c.Peek
+	c.Peek = c.Peek || hello.Observe
 	kept := s.open(c, hello.Fleeting)
 	in, news := h.inboxAtHello(c.App, c.Recipient)
 	s.mu.Lock()
@@ -154,7 +156,9 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 		return
 	}
 	s.app, s.recipient, s.device, s.peek = c.App, c.Recipient, c.Device, c.Peek
-	s.grants, s.ways = grantsOf(c), waysOf(hello)
+	if s.grants, s.ways = grantsOf(c), waysOf(hello); silent {
+		s.ways &^= watching // a key without the right to acknowledge
+	}
 	_, _ = rand.Read(s.secret[:]) // never fails
 	s.window = uint16(min(hello.Window, maxWindow))
 	if s.window == 0 {
@@ -213,6 +217,7 @@ func (s *Session) renewed(c access.Client, hello *frame.Hello) {
 		return
 	}
 	now := s.hub.instant()
+	c.Peek = s.peek
 	s.renewParts(c)
 	s.welcome(c, hello, now, in)
 	s.arm(s.nextWake(now))

@@ -59,6 +59,7 @@ const (
 	quiet                     // a notification comes again only after a nack or on the next connection
 	fleeting                  // registrations end with the session although it has a device
 	unseen                    // it is not noted when its recipient was seen
+	watching                  // it observes by its own choice, and may acknowledge
 )
 
 func (w ways) is(one ways) bool { return w&one != 0 }
@@ -75,6 +76,9 @@ func waysOf(hello *frame.Hello) (w ways) {
 	}
 	if hello.Unseen {
 		w |= unseen
+	}
+	if hello.Observe {
+		w |= watching
 	}
 	return w
 }

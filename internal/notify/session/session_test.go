@@ -281,6 +281,34 @@ func TestObserverSeesWithoutSettling(t *testing.T) {
 	})
 }
 
+func TestClientThatOnlyWatchesMayAnswerButIsNobodysPresence(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.publish("anna", "n1", func(n *notification.Notification) { n.Ack = notification.AckNone })
+		c := w.connect(frame.Hello{Recipient: "anna", Observe: true})
+		w.publish("anna", "n2")
+		w.expect(c, "welcome", "notification n1", "notification n2")
+		if len(w.mail.settles)+len(w.mail.marks)+len(w.mail.said) != 0 || len(w.hub.online("demo", "anna")) != 0 {
+			t.Fatalf("a client that watches left %d settles, %d marks, %d signs of life", len(w.mail.settles), len(w.mail.marks), len(w.mail.said))
+		}
+		c.s.Frame(&frame.Client{Kind: frame.KindHello, Hello: &frame.Hello{Recipient: "anna"}}) // a new token
+		w.expect(c, "welcome")
+		c.ack("n1")
+		c.s.Frame(&frame.Client{Kind: frame.KindReply, Reply: &frame.Reply{ID: []byte("n2"), Data: []byte(`"yes"`)}})
+		if s := w.mail.settles; len(s) != 2 || s[0].As != notification.Acked || s[1].As != notification.Replied || s[1].ID != "n2" {
+			t.Fatalf("settles: %+v", s)
+		}
+	})
+}
+
+func TestKeyThatMayOnlyObserveMayNotAnswerEither(t *testing.T) {
+	inWorld(t, func(w *world) {
+		w.publish("anna", "n1")
+		c := w.connect(frame.Hello{Recipient: "anna", Token: "peek", Observe: true})
+		c.ack("n1")
+		w.expect(c, "welcome", "notification n1", "error forbidden")
+	})
+}
+
 func TestAckNoneIsSettledByTheFirstWrite(t *testing.T) {
 	inWorld(t, func(w *world) {
 		c := w.connect(frame.Hello{Recipient: "anna"})
