@@ -11,7 +11,8 @@ export * from "./index.js";
 /** The largest frame a server sends: a request of 1 MiB whose every byte needs escaping, with its headers. */
 const maxFrame = 7 << 20;
 
-const wsSocket: SocketFactory = (url, protocols) =>
+/** Opens WebSockets in Node; for createInbox, which a browser needs none for. */
+export const wsSocket: SocketFactory = (url, protocols) =>
   new WebSocket(url, protocols, { maxPayload: maxFrame, perMessageDeflate: false }) as unknown as Socket;
 
 export class Client extends PlatformClient {

@@ -15,9 +15,9 @@ const pause = 5_000;
  * they wait, in order: each says what is to be, so that sending one twice does no harm.
  */
 export class Changes {
-  private readonly pending: Pending[] = [];
-  private sending = false;
-  private retry: ReturnType<typeof setTimeout> | undefined;
+  readonly #pending: Pending[] = [];
+  #sending = false;
+  #retry: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     private readonly o: {
@@ -29,47 +29,47 @@ export class Changes {
   ) {}
 
   add(ids: readonly string[], change: InboxChange, send: () => Promise<void>): void {
-    this.pending.push({ ids, change, send });
+    this.#pending.push({ ids, change, send });
     this.flush();
   }
 
   /** Sends what waits. */
   flush(): void {
-    clearTimeout(this.retry);
-    this.retry = undefined;
-    if (!this.sending) void this.send();
+    clearTimeout(this.#retry);
+    this.#retry = undefined;
+    if (!this.#sending) void this.#send();
   }
 
   stop(): void {
-    clearTimeout(this.retry);
+    clearTimeout(this.#retry);
   }
 
   /** An item as it is to be once all is sent. */
   applied(item: InboxItem): InboxItem {
     let now = item;
-    for (const { ids, change } of this.pending) if (ids.includes(item.id)) now = changed(now, change);
+    for (const { ids, change } of this.#pending) if (ids.includes(item.id)) now = changed(now, change);
     return now;
   }
 
-  private async send(): Promise<void> {
-    this.sending = true;
-    for (let next = this.pending[0]; next; next = this.pending[0]) {
+  async #send(): Promise<void> {
+    this.#sending = true;
+    for (let next = this.#pending[0]; next; next = this.#pending[0]) {
       const { ids, change } = next;
       try {
         await next.send();
-        this.pending.shift();
+        this.#pending.shift();
         this.o.done(ids, change);
       } catch (error) {
         const waits = (error as GodwitError).temporary === true;
-        if (!waits) this.pending.shift();
+        if (!waits) this.#pending.shift();
         this.o.failed(error as GodwitError);
         if (waits) {
-          this.retry = setTimeout(() => this.flush(), Math.max(pause, (error as GodwitError).retryAfter));
+          this.#retry = setTimeout(() => this.flush(), Math.max(pause, (error as GodwitError).retryAfter));
           break;
         }
       }
     }
-    this.sending = false;
+    this.#sending = false;
   }
 }
 

@@ -25,6 +25,9 @@ const properties = ["token", "texts", "row", "categories", "channels"] as const;
 const minute = 60_000;
 const mostOnBadge = 99;
 
+/** On a server, which draws pages without a browser, the element can be imported and is none. */
+const Base = globalThis.HTMLElement ?? (class {} as typeof HTMLElement);
+
 let home = "";
 /** Sets the server of elements that name none. */
 export function setHome(url: string): void {
@@ -35,7 +38,7 @@ export function setHome(url: string): void {
  * <godwit-inbox app recipient token url>. Events: godwit-open and godwit-action before something is opened or answered, which
  * preventDefault leaves to the page; godwit-change with the counts; godwit-error.
  */
-export class GodwitInbox extends HTMLElement {
+export class GodwitInbox extends Base {
   static readonly observedAttributes: readonly string[] = attributes;
 
   readonly #root = this.attachShadow({ mode: "open", delegatesFocus: false });
@@ -65,7 +68,12 @@ export class GodwitInbox extends HTMLElement {
     this.#panel = new Panel(this.#host());
     this.#bell.append(h("slot", { name: "bell" }, icon("bell")), this.#badge);
     this.#root.append(this.#live, this.#bell, this.#panel.element);
-    this.#panel.element.addEventListener("toggle", (e) => this.#toggled((e as ToggleEvent).newState === "open"));
+    const { element } = this.#panel;
+    element.addEventListener("toggle", (e) => this.#toggled((e as ToggleEvent).newState === "open"));
+    // Whoever closes the list from within it is at the bell again.
+    element.addEventListener("beforetoggle", (e) => {
+      if ((e as ToggleEvent).newState === "closed" && element.contains(this.#root.activeElement)) this.#bell.focus();
+    });
     // Nobody walks about behind the list: where the focus leaves it, it closes.
     this.addEventListener("focusout", ({ relatedTarget: to }) => {
       if (to && to !== this && !this.contains(to as Node)) this.close();

@@ -16,12 +16,12 @@ const early = 8;
 export class Feed {
   readonly scroller = h("div", { part: "list", class: "list" });
   readonly feed = h("div", { class: "feed", role: "feed" });
-  private items: readonly InboxItem[] = [];
-  private tops: number[] = [0];
-  private readonly heights = new Map<string, number>();
-  private readonly rows = new Map<string, Row>();
-  private currentID: string | undefined; // the row that Tab leads to
-  private readonly sizes: ResizeObserver;
+  #items: readonly InboxItem[] = [];
+  #tops: number[] = [0];
+  readonly #heights = new Map<string, number>();
+  readonly #rows = new Map<string, Row>();
+  #currentID: string | undefined; // the row that Tab leads to
+  readonly #sizes: ResizeObserver;
 
   constructor(
     private readonly o: {
@@ -33,32 +33,32 @@ export class Feed {
   ) {
     this.scroller.append(this.feed);
     this.scroller.addEventListener("scroll", () => this.draw(), { passive: true });
-    this.feed.addEventListener("keydown", (e) => this.key(e));
-    this.feed.addEventListener("focusin", (e) => this.focused(e.target as Element));
-    this.sizes = new ResizeObserver((entries) => this.measured(entries));
-    this.sizes.observe(this.scroller);
+    this.feed.addEventListener("keydown", (e) => this.#key(e));
+    this.feed.addEventListener("focusin", (e) => this.#focused(e.target as Element));
+    this.#sizes = new ResizeObserver((entries) => this.#measured(entries));
+    this.#sizes.observe(this.scroller);
   }
 
   /** Draws other items. Rows in sight stay where they are, unless the list is at its beginning. */
   set(items: readonly InboxItem[], whole: boolean): void {
-    const before = this.items;
-    const focus = this.focusedID();
-    const anchor = this.anchor();
-    this.items = items;
+    const before = this.#items;
+    const focus = this.#focusedID();
+    const anchor = this.#anchor();
+    this.#items = items;
     const known = new Map(items.map((item, at) => [item.id, at]));
     if (focus !== undefined && !known.has(focus)) {
       // The row with the focus goes: its neighbour gets the focus, not the page.
       const at = before.findIndex(({ id }) => id === focus);
       const next = [...before.slice(at + 1), ...before.slice(0, at).reverse()].find(({ id }) => known.has(id));
-      this.currentID = next?.id;
-      this.place(anchor);
-      if (next) this.focus(known.get(next.id) ?? 0);
+      this.#currentID = next?.id;
+      this.#place(anchor);
+      if (next) this.#focus(known.get(next.id) ?? 0);
       else this.o.rest().focus();
     } else {
-      if (this.currentID !== undefined && !known.has(this.currentID)) this.currentID = undefined;
-      this.place(anchor);
+      if (this.#currentID !== undefined && !known.has(this.#currentID)) this.#currentID = undefined;
+      this.#place(anchor);
     }
-    for (const [id, row] of this.rows) {
+    for (const [id, row] of this.#rows) {
       const at = known.get(id);
       const item = at === undefined ? undefined : items[at];
       if (item) row.update(item, (at ?? 0) + 1, whole ? items.length : -1);
@@ -68,13 +68,13 @@ export class Feed {
   /** Goes back to the beginning. */
   top(): void {
     this.scroller.scrollTop = 0;
-    this.currentID = undefined;
+    this.#currentID = undefined;
     this.draw();
   }
 
   /** Draws the rows anew, as in another language. */
   redraw(): void {
-    for (const [id, row] of this.rows) this.drop(id, row);
+    for (const [id, row] of this.#rows) this.#drop(id, row);
     this.draw();
   }
 
@@ -82,126 +82,126 @@ export class Feed {
   draw(): void {
     const { scrollTop, clientHeight } = this.scroller;
     if (clientHeight === 0) return; // it is not open
-    const from = this.at(scrollTop - beyond);
-    const to = this.at(scrollTop + clientHeight + beyond);
-    const focus = this.focusedID() ?? this.currentID;
+    const from = this.#at(scrollTop - beyond);
+    const to = this.#at(scrollTop + clientHeight + beyond);
+    const focus = this.#focusedID() ?? this.#currentID;
     const wanted = new Set<string>();
-    this.items.forEach((item, at) => {
+    this.#items.forEach((item, at) => {
       if ((at >= from && at <= to) || item.id === focus) wanted.add(item.id);
     });
-    for (const [id, row] of this.rows) if (!wanted.has(id)) this.drop(id, row);
-    this.currentID ??= this.items[0]?.id;
+    for (const [id, row] of this.#rows) if (!wanted.has(id)) this.#drop(id, row);
+    this.#currentID ??= this.#items[0]?.id;
     let next: Element | null = this.feed.firstElementChild;
-    this.items.forEach((item, at) => {
+    this.#items.forEach((item, at) => {
       if (!wanted.has(item.id)) return;
-      const row = this.rows.get(item.id) ?? this.make(item, at);
-      row.element.style.translate = `0 ${this.tops[at]}px`;
-      row.current(item.id === this.currentID);
+      const row = this.#rows.get(item.id) ?? this.#make(item, at);
+      row.element.style.translate = `0 ${this.#tops[at]}px`;
+      row.current(item.id === this.#currentID);
       // Rows that are in their place are not moved: one that is would lose the focus.
       if (row.element === next) next = next.nextElementSibling;
       else this.feed.insertBefore(row.element, next);
     });
-    if (to >= this.items.length - early) this.o.more();
+    if (to >= this.#items.length - early) this.o.more();
   }
 
-  private make(item: InboxItem, at: number): Row {
+  #make(item: InboxItem, at: number): Row {
     const row = this.o.make(item);
     row.update(item, at + 1, -1);
-    this.rows.set(item.id, row);
-    this.sizes.observe(row.element);
+    this.#rows.set(item.id, row);
+    this.#sizes.observe(row.element);
     return row;
   }
 
-  private drop(id: string, row: Row): void {
-    this.sizes.unobserve(row.element);
+  #drop(id: string, row: Row): void {
+    this.#sizes.unobserve(row.element);
     row.remove();
-    this.rows.delete(id);
+    this.#rows.delete(id);
   }
 
   /** The row that is at a height. */
-  private at(y: number): number {
-    let [low, high] = [0, this.items.length - 1];
+  #at(y: number): number {
+    let [low, high] = [0, this.#items.length - 1];
     while (low < high) {
       const middle = (low + high + 1) >> 1;
-      if ((this.tops[middle] ?? 0) <= y) low = middle;
+      if ((this.#tops[middle] ?? 0) <= y) low = middle;
       else high = middle - 1;
     }
     return low;
   }
 
   /** The first row in sight, and where it is. At the beginning there is none: what is new is to be seen. */
-  private anchor(): { id: string; offset: number } | undefined {
+  #anchor(): { id: string; offset: number } | undefined {
     const { scrollTop } = this.scroller;
-    const item = this.items[this.at(scrollTop)];
+    const item = this.#items[this.#at(scrollTop)];
     if (scrollTop < 4 || !item) return undefined;
-    return { id: item.id, offset: (this.tops[this.at(scrollTop)] ?? 0) - scrollTop };
+    return { id: item.id, offset: (this.#tops[this.#at(scrollTop)] ?? 0) - scrollTop };
   }
 
   /** Places all rows, and scrolls to where the anchor has gone. */
-  private place(anchor: { id: string; offset: number } | undefined): void {
+  #place(anchor: { id: string; offset: number } | undefined): void {
     let y = 0;
-    this.tops = this.items.map(({ id }) => {
+    this.#tops = this.#items.map(({ id }) => {
       const top = y;
-      y += this.heights.get(id) ?? guess;
+      y += this.#heights.get(id) ?? guess;
       return top;
     });
     this.feed.style.height = `${y}px`;
-    const at = anchor ? this.items.findIndex(({ id }) => id === anchor.id) : -1;
-    if (anchor && at >= 0) this.scroller.scrollTop = (this.tops[at] ?? 0) - anchor.offset;
+    const at = anchor ? this.#items.findIndex(({ id }) => id === anchor.id) : -1;
+    if (anchor && at >= 0) this.scroller.scrollTop = (this.#tops[at] ?? 0) - anchor.offset;
     this.draw();
   }
 
-  private measured(entries: ResizeObserverEntry[]): void {
+  #measured(entries: ResizeObserverEntry[]): void {
     let other = false;
     for (const { target, borderBoxSize } of entries) {
       const id = (target as HTMLElement).dataset.id;
       const height = borderBoxSize[0]?.blockSize ?? 0;
       if (target === this.scroller) other = true;
-      else if (id && height > 0 && this.heights.get(id) !== height) {
-        this.heights.set(id, height);
+      else if (id && height > 0 && this.#heights.get(id) !== height) {
+        this.#heights.set(id, height);
         other = true;
       }
     }
-    if (other) this.place(this.anchor());
+    if (other) this.#place(this.#anchor());
   }
 
-  private focusedID(): string | undefined {
+  #focusedID(): string | undefined {
     const active = (this.feed.getRootNode() as ShadowRoot).activeElement;
     return this.feed.contains(active) ? (active?.closest("[data-id]") as HTMLElement | null)?.dataset.id : undefined;
   }
 
-  private focused(on: Element): void {
+  #focused(on: Element): void {
     const id = (on.closest("[data-id]") as HTMLElement | null)?.dataset.id;
-    if (!id || id === this.currentID) return;
-    this.currentID = id;
-    for (const [each, row] of this.rows) row.current(each === id);
+    if (!id || id === this.#currentID) return;
+    this.#currentID = id;
+    for (const [each, row] of this.#rows) row.current(each === id);
   }
 
   /** Gives a row the focus, wherever it is. */
-  private focus(at: number): void {
-    const item = this.items[at];
+  #focus(at: number): void {
+    const item = this.#items[at];
     if (!item) return;
-    this.currentID = item.id;
-    const top = this.tops[at] ?? 0;
+    this.#currentID = item.id;
+    const top = this.#tops[at] ?? 0;
     const { scrollTop, clientHeight } = this.scroller;
-    const height = this.heights.get(item.id) ?? guess;
+    const height = this.#heights.get(item.id) ?? guess;
     if (top < scrollTop) this.scroller.scrollTop = top;
     else if (top + height > scrollTop + clientHeight) this.scroller.scrollTop = top + height - clientHeight;
     this.draw();
-    this.rows.get(item.id)?.element.focus({ preventScroll: true });
+    this.#rows.get(item.id)?.element.focus({ preventScroll: true });
   }
 
-  private key(e: KeyboardEvent): void {
+  #key(e: KeyboardEvent): void {
     if (e.altKey || e.ctrlKey || e.metaKey || e.defaultPrevented) return;
-    const at = this.items.findIndex(({ id }) => id === this.currentID);
+    const at = this.#items.findIndex(({ id }) => id === this.#currentID);
     const page = Math.max(1, Math.floor(this.scroller.clientHeight / guess));
     const moves: Record<string, number> = {
       ...{ ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page },
-      ...{ Home: 0, End: this.items.length - 1 },
+      ...{ Home: 0, End: this.#items.length - 1 },
     };
     const to = moves[e.key];
     if (to === undefined) return;
     e.preventDefault();
-    this.focus(Math.min(Math.max(to, 0), this.items.length - 1));
+    this.#focus(Math.min(Math.max(to, 0), this.#items.length - 1));
   }
 }

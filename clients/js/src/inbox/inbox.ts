@@ -1,4 +1,4 @@
-import { type GodwitError, RefusedError } from "../errors.js";
+import { RefusedError } from "../errors.js";
 import { Listener } from "../live/listener.js";
 import { Reply } from "../live/reply.js";
 import { platformSocket } from "../live/socket.js";
@@ -28,43 +28,45 @@ export const createInbox = (options: InboxOptions): Inbox => new Inbox(options);
  * subscribers it is kept current over a live connection, which acknowledges nothing by itself.
  */
 export class Inbox {
-  private readonly server: InboxServer;
-  private readonly changes: Changes;
-  private readonly watchers = new Set<() => void>();
-  private readonly pageSize: number;
-  private list: List;
-  private current: InboxState;
-  private counts: Counts = { unseen: 0, unread: 0 };
-  private inverse: { ids: string[]; change: InboxChange } | undefined; // what undo does
-  private answers = new Map<string, string>(); // actions by the item that they answered
-  private who: string | undefined;
-  private listener: Listener | undefined;
-  private timer: ReturnType<typeof setInterval> | undefined;
-  private turn = 0; // goes up with whatever makes an answer under way an old one
-  private refreshing = false;
-  private stale: Set<string> | "all" | undefined; // what is to be fetched anew
+  readonly #server: InboxServer;
+  readonly #changes: Changes;
+  readonly #watchers = new Set<() => void>();
+  readonly #pageSize: number;
+  #list: List;
+  #current: InboxState;
+  #counts: Counts = { unseen: 0, unread: 0 };
+  #inverse: { ids: string[]; change: InboxChange } | undefined; // what undo does
+  #answers = new Map<string, string>(); // actions by the item that they answered
+  #who: string | undefined;
+  #listener: Listener | undefined;
+  #timer: ReturnType<typeof setInterval> | undefined;
+  #turn = 0; // goes up with whatever makes an answer under way an old one
+  #work: Promise<void> = Promise.resolve(); // what is being fetched
+  #refreshing = false;
+  #appending = false;
+  #stale: Set<string> | "all" | undefined; // what is to be fetched anew
 
   constructor(private readonly o: InboxOptions) {
-    this.server = new InboxServer(o);
-    this.pageSize = Math.min(Math.max(Math.trunc(o.pageSize ?? defaultPage), 1), 100);
-    this.who = o.recipient;
-    this.changes = new Changes({
+    this.#server = new InboxServer(o);
+    this.#pageSize = Math.min(Math.max(Math.trunc(o.pageSize ?? defaultPage), 1), 100);
+    this.#who = o.recipient;
+    this.#changes = new Changes({
       done: (ids, change) => {
-        this.turn++;
-        this.list.put(ids, (item) => changed(item, change));
-        this.refresh(new Set(ids));
+        this.#turn++;
+        this.#list.put(ids, (item) => changed(item, change));
+        this.#refresh(new Set(ids));
       },
       failed: (error) => {
-        this.set({
+        this.#set({
           error,
           ...(error.temporary && this.state.connection !== "refused" ? { connection: "offline" } : {}),
         });
-        if (!error.temporary) this.refresh("all");
+        if (!error.temporary) this.#refresh("all");
       },
     });
     const { tab = "all", category = "" } = o;
-    this.list = this.fresh(tab, category);
-    this.current = {
+    this.#list = this.#fresh(tab, category);
+    this.#current = {
       ...{ unseen: 0, unread: 0, tab, category, items: [], more: false, loading: true, error: undefined },
       ...{ connection: "connecting", undo: undefined },
     };
@@ -72,76 +74,83 @@ export class Inbox {
 
   /** Everything that is to be shown now. */
   get state(): InboxState {
-    return this.current;
+    return this.#current;
   }
 
   /** The recipient; undefined until the server has said who it is. */
   get recipient(): string | undefined {
-    return this.who;
+    return this.#who;
   }
 
   /** Calls back after every change, until the function that it returns is called. The first subscriber makes it connect. */
   readonly subscribe = (watcher: () => void): (() => void) => {
     const each = () => watcher(); // the same function may subscribe twice
-    this.watchers.add(each);
-    this.start();
+    this.#watchers.add(each);
+    this.#start();
     return () => {
-      this.watchers.delete(each);
+      this.#watchers.delete(each);
       // Whoever subscribes again at once, as frameworks do, keeps the connection.
-      setTimeout(() => this.watchers.size === 0 && this.stop());
+      setTimeout(() => this.#watchers.size === 0 && this.#stop());
     };
   };
 
   /** The same as `state`, for what takes a function: useSyncExternalStore. */
-  readonly getState = (): InboxState => this.current;
+  readonly getState = (): InboxState => this.#current;
 
   /** Shows another list. */
   show(tab: InboxTab, category = this.state.category): void {
-    this.turn++;
-    this.list = this.fresh(tab, category);
-    this.set({ tab, category, loading: true, error: undefined });
-    this.refresh("all");
+    this.#list = this.#fresh(tab, category);
+    this.#work = Promise.resolve(); // whoever still fetches the other one does so for nothing
+    this.#refreshing = this.#appending = false;
+    this.#set({ tab, category, loading: true, error: undefined });
+    this.#refresh("all");
   }
 
   /** Fetches what comes after the last item. */
   async more(): Promise<void> {
-    if (!this.state.more || this.state.loading) return;
-    const { list, turn } = this;
-    this.set({ loading: true });
-    try {
-      const page = await list.more();
-      if (list === this.list) this.took(page, turn);
-    } catch (error) {
-      if (list === this.list) this.set({ error: error as Error });
-    }
-    if (list === this.list) this.set({ loading: this.refreshing });
+    const list = this.#list;
+    if (this.#appending || !this.state.more) return this.#work;
+    this.#appending = true;
+    this.#set({ loading: true });
+    return this.#inTurn(async () => {
+      const turn = this.#turn;
+      let failed: Error | undefined;
+      const page = await list.more().catch((error: Error) => {
+        failed = error;
+        return undefined;
+      });
+      if (list !== this.#list) return;
+      this.#appending = false;
+      if (page) this.#took(page, turn);
+      this.#set({ loading: false, ...(failed ? { error: failed } : {}) });
+    });
   }
 
   /** Fetches the list anew, as after an error. */
   retry(): void {
-    this.changes.flush();
-    this.refresh("all");
+    this.#changes.flush();
+    this.#refresh("all");
   }
 
   /** Says that the list was opened: nothing in it is new any more. */
   async seen(): Promise<void> {
     if (this.state.unseen === 0) return;
-    this.took({ ...this.counts, unseen: 0 });
-    const counts = await this.server.all("seen").catch(() => undefined); // the next time, then
-    if (counts) this.took(counts);
+    this.#took({ ...this.#counts, unseen: 0 });
+    const counts = await this.#server.all("seen").catch(() => undefined); // the next time, then
+    if (counts) this.#took(counts);
   }
 
   read(id: string, read = true): void {
-    const answers = !this.find(id)?.actions.length; // a question is over when it is answered
-    this.change([id], { read }, undefined, () => read && answers && this.listener?.ack([id]));
+    const answers = !this.#find(id)?.actions.length; // a question is over when it is answered
+    this.#change([id], { read }, undefined, () => read && answers && this.#listener?.ack([id]));
   }
 
   archive(id: string, archived = true): void {
-    this.change([id], { archived }, { what: archived ? "archived" : "restored", count: 1 });
+    this.#change([id], { archived }, { what: archived ? "archived" : "restored", count: 1 });
   }
 
   pin(id: string, pinned = true): void {
-    this.change([id], { pinned });
+    this.#change([id], { pinned });
   }
 
   /** Marks everything as read, also what was not fetched. It can be taken back where all of it was. */
@@ -150,13 +159,13 @@ export class Inbox {
     const ids = unread.map(({ id }) => id);
     const before = this.state.unread;
     const settled = unread.filter(({ actions }) => actions.length === 0).map(({ id }) => id);
-    this.changes.add(ids, { read: true }, async () => {
-      const counts = await this.server.all("read");
-      if (counts) this.took(counts);
-      this.listener?.ack(settled);
-      this.refresh("all");
+    this.#changes.add(ids, { read: true }, async () => {
+      const counts = await this.#server.all("read");
+      if (counts) this.#took(counts);
+      this.#listener?.ack(settled);
+      this.#refresh("all");
     });
-    this.undoable(
+    this.#undoable(
       ids,
       { read: false },
       before === ids.length && before > 0 ? { what: "read", count: before } : undefined,
@@ -165,169 +174,177 @@ export class Inbox {
 
   /** Presses a button of an item, which answers the notification and reads the item. */
   answer(id: string, action: string): void {
-    if (!this.find(id)?.actions.some((each) => each.id === action))
+    if (!this.#find(id)?.actions.some((each) => each.id === action))
       throw new RangeError(`item ${id} has no action ${action}`);
-    this.listener?.reply(id, new Reply({ action }));
-    this.answers.set(id, action);
-    this.change([id], { read: true });
+    this.#listener?.reply(id, new Reply({ action }));
+    this.#answers.set(id, action);
+    this.#change([id], { read: true });
   }
 
   /** Takes back what the state's `undo` names. */
   undo(): void {
-    const { inverse } = this;
-    this.undoable([], {}, undefined);
-    for (const id of inverse?.ids ?? []) this.change([id], inverse?.change ?? {});
+    const inverse = this.#inverse;
+    this.#undoable([], {}, undefined);
+    for (const id of inverse?.ids ?? []) this.#change([id], inverse?.change ?? {});
   }
 
   /** Forgets what could be taken back. */
   forgetUndo(): void {
-    this.undoable([], {}, undefined);
+    this.#undoable([], {}, undefined);
   }
 
   async preferences(): Promise<InboxPreferences> {
-    return this.server.preferences(await this.name());
+    return this.#server.preferences(await this.#name());
   }
 
   async setPreferences(preferences: InboxPreferences): Promise<void> {
-    return this.server.setPreferences(await this.name(), preferences);
+    return this.#server.setPreferences(await this.#name(), preferences);
   }
 
-  private async name(): Promise<string> {
-    if (!this.who) throw new Error("the server has not said yet whose inbox this is");
-    return this.who;
+  async #name(): Promise<string> {
+    if (!this.#who) throw new Error("the server has not said yet whose inbox this is");
+    return this.#who;
   }
 
-  private find(id: string): InboxItem | undefined {
+  #find(id: string): InboxItem | undefined {
     return this.state.items.find((item) => item.id === id);
   }
 
-  private fresh(tab: InboxTab, category: string): List {
-    return new List((cursor, limit) => this.server.list(tab, category, cursor, limit), this.pageSize);
+  #fresh(tab: InboxTab, category: string): List {
+    return new List((cursor, limit) => this.#server.list(tab, category, cursor, limit), this.#pageSize);
   }
 
-  private change(ids: string[], change: InboxChange, undo?: InboxUndo, sent?: () => void): void {
-    this.changes.add(ids, change, async () => {
+  #change(ids: string[], change: InboxChange, undo?: InboxUndo, sent?: () => void): void {
+    this.#changes.add(ids, change, async () => {
       for (const id of ids) {
-        const counts = await this.server.change(id, change);
-        if (counts) this.took(counts);
+        const counts = await this.#server.change(id, change);
+        if (counts) this.#took(counts);
       }
       sent?.();
     });
-    this.undoable(ids, { archived: !change.archived }, undo);
+    if (undo) this.#undoable(ids, { archived: !change.archived }, undo);
   }
 
-  private undoable(ids: string[], change: InboxChange, undo: InboxUndo | undefined): void {
-    this.inverse = undo ? { ids, change } : undefined;
-    this.set({ undo });
+  #undoable(ids: string[], change: InboxChange, undo: InboxUndo | undefined): void {
+    this.#inverse = undo ? { ids, change } : undefined;
+    this.#set({ undo });
   }
 
-  private start(): void {
-    if (this.listener) return;
+  #start(): void {
+    if (this.#listener) return;
     const { app, recipient, token, webSocket = platformSocket } = this.o;
-    const connection = { url: this.server.connect, app, token, webSocket };
-    this.listener = new Listener(connection, recipient, () => {}, {
+    const connection = { url: this.#server.connect, app, token, webSocket };
+    this.#listener = new Listener(connection, recipient, () => {}, {
       observe: true,
       onConnect: (w) => {
-        this.who = w.recipient;
-        if (w.inbox) this.took(w.inbox);
-        this.set({ connection: "live" });
-        this.changes.flush();
-        this.refresh("all"); // something may have been missed
+        this.#who = w.recipient;
+        if (w.inbox) this.#took(w.inbox);
+        this.#set({ connection: "live" });
+        this.#changes.flush();
+        this.#refresh("all"); // something may have been missed
       },
-      onDisconnect: (_, retry) => this.set({ connection: retry > 0 ? "offline" : "connecting" }),
+      onDisconnect: (_, retry) => this.#set({ connection: retry > 0 ? "offline" : "connecting" }),
       onInbox: ({ changed, ...counts }) => {
-        this.took(counts);
-        this.refresh(changed.length > 0 ? new Set(changed) : "all");
+        this.#took(counts);
+        this.#refresh(changed.length > 0 ? new Set(changed) : "all");
       },
-      onHandlerError: (error) => this.set({ error: error as Error }),
+      onHandlerError: (error) => this.#set({ error: error as Error }),
     });
-    this.listener.done.catch((error: unknown) => {
-      if (error instanceof RefusedError) this.set({ connection: "refused", error });
+    this.#listener.done.catch((error: unknown) => {
+      if (error instanceof RefusedError) this.#set({ connection: "refused", error });
     });
-    this.timer = setInterval(() => this.ask(), askAgain);
-    globalThis.addEventListener?.("offline", this.offline);
-    globalThis.addEventListener?.("online", this.ask);
-    globalThis.document?.addEventListener("visibilitychange", this.ask);
-    this.refresh("all");
+    this.#timer = setInterval(() => this.#ask(), askAgain);
+    globalThis.addEventListener?.("offline", this.#offline);
+    globalThis.addEventListener?.("online", this.#ask);
+    globalThis.document?.addEventListener("visibilitychange", this.#ask);
+    this.#refresh("all");
   }
 
-  private stop(): void {
-    void this.listener?.close();
-    this.listener = undefined;
-    this.changes.stop();
-    clearInterval(this.timer);
-    globalThis.removeEventListener?.("offline", this.offline);
-    globalThis.removeEventListener?.("online", this.ask);
-    globalThis.document?.removeEventListener("visibilitychange", this.ask);
-    this.set({ connection: "connecting" });
+  #stop(): void {
+    void this.#listener?.close();
+    this.#listener = undefined;
+    this.#changes.stop();
+    clearInterval(this.#timer);
+    globalThis.removeEventListener?.("offline", this.#offline);
+    globalThis.removeEventListener?.("online", this.#ask);
+    globalThis.document?.removeEventListener("visibilitychange", this.#ask);
+    this.#set({ connection: "connecting" });
   }
 
-  private readonly offline = (): void => this.set({ connection: "offline" });
+  readonly #offline = (): void => this.#set({ connection: "offline" });
 
   /** Asks the server where no live connection says what is new. */
-  private readonly ask = (): void => {
-    if (this.listener?.connected || globalThis.document?.visibilityState === "hidden") return;
-    this.changes.flush();
-    this.refresh("all");
+  readonly #ask = (): void => {
+    if (this.#listener?.connected || globalThis.document?.visibilityState === "hidden") return;
+    this.#changes.flush();
+    this.#refresh("all");
   };
 
   /** Fetches anew what has changed, once what is being fetched has come. */
-  private refresh(which: ReadonlySet<string> | "all"): void {
-    const more = this.stale;
-    this.stale = which === "all" || more === "all" ? "all" : new Set([...(more ?? []), ...which]);
-    if (!this.refreshing) void this.refreshAll();
+  #refresh(which: ReadonlySet<string> | "all"): void {
+    const more = this.#stale;
+    this.#stale = which === "all" || more === "all" ? "all" : new Set([...(more ?? []), ...which]);
+    if (this.#refreshing) return;
+    this.#refreshing = true;
+    const list = this.#list;
+    void this.#inTurn(async () => {
+      while (this.#stale && list === this.#list) await this.#refreshOnce(list);
+      if (list === this.#list) this.#refreshing = false;
+    });
   }
 
-  private async refreshAll(): Promise<void> {
-    this.refreshing = true;
-    while (this.stale) {
-      const { list, turn, stale } = this;
-      this.stale = undefined;
-      const wanted = () => list === this.list && turn === this.turn;
-      try {
-        const page = await list.refresh(stale === "all" ? undefined : stale, wanted);
-        if (!wanted()) this.stale = "all";
-        else {
-          this.took(page);
-          this.set({ error: undefined, loading: false, ...this.reached() });
-        }
-      } catch (error) {
-        if (wanted()) this.set({ error: error as GodwitError, loading: false });
-        else this.stale = "all";
-      }
+  async #refreshOnce(list: List): Promise<void> {
+    const turn = this.#turn;
+    const stale = this.#stale;
+    this.#stale = undefined;
+    const wanted = () => list === this.#list && turn === this.#turn;
+    let failed: Error | undefined;
+    const page = await list.refresh(stale === "all" ? undefined : stale, wanted).catch((error: Error) => {
+      failed = error;
+      return undefined;
+    });
+    if (!wanted()) {
+      this.#refresh(stale ?? "all"); // something has changed meanwhile: once more
+    } else {
+      if (page) this.#took(page);
+      this.#set({ error: failed, loading: this.#appending, ...(page ? this.#reached() : {}) });
     }
-    this.refreshing = false;
-    this.set({ loading: false });
+  }
+
+  /** One after the other fetches. */
+  #inTurn(work: () => Promise<void>): Promise<void> {
+    this.#work = this.#work.then(work);
+    return this.#work;
   }
 
   /** The server answers, so nobody is offline. */
-  private reached(): Partial<InboxState> {
+  #reached(): Partial<InboxState> {
     if (this.state.connection === "refused") return {};
-    return { connection: this.listener?.connected ? "live" : "connecting" };
+    return { connection: this.#listener?.connected ? "live" : "connecting" };
   }
 
   /** Takes the counts that the server told, unless something has changed since it was asked. */
-  private took(counts: Counts | Page, turn = this.turn): void {
-    if (turn === this.turn) this.counts = { unseen: counts.unseen, unread: counts.unread };
-    this.set({});
+  #took(counts: Counts | Page, turn = this.#turn): void {
+    if (turn === this.#turn) this.#counts = { unseen: counts.unseen, unread: counts.unread };
+    this.#set({});
   }
 
   /** Makes the next state: what the server told, with the changes that it has not confirmed. */
-  private set(more: Partial<InboxState>): void {
-    const { tab } = { ...this.current, ...more };
-    const { unseen, unread } = this.counts;
+  #set(more: Partial<InboxState>): void {
+    const { tab } = { ...this.#current, ...more };
+    const { unseen, unread } = this.#counts;
     let less = 0;
     const items: InboxItem[] = [];
-    for (const known of this.list.items) {
-      const answered = known.answered ?? this.answers.get(known.id);
-      const applied = this.changes.applied(known);
+    for (const known of this.#list.items) {
+      const answered = known.answered ?? this.#answers.get(known.id);
+      const applied = this.#changes.applied(known);
       const item = applied.answered === answered ? applied : { ...applied, answered };
       if (isUnread(known) !== isUnread(item)) less += isUnread(known) ? 1 : -1;
       if (belongs(item, tab)) items.push(item);
     }
-    const cursor = this.list.cursor;
-    this.current = { ...this.current, unseen, unread: Math.max(0, unread - less), items, more: !!cursor, ...more };
-    for (const watcher of [...this.watchers]) watcher();
+    const cursor = this.#list.cursor;
+    this.#current = { ...this.#current, unseen, unread: Math.max(0, unread - less), items, more: !!cursor, ...more };
+    for (const watcher of [...this.#watchers]) watcher();
   }
 }
 

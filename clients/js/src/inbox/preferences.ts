@@ -120,7 +120,7 @@ export function preferencesPage(inbox: Inbox, host: Host, root: ShadowRoot): { e
       });
     };
     for (const input of [on, from, to]) input.addEventListener("change", store);
-    return h("div", {}, h("h3", {}, texts.quiet), h("label", {}, on, texts.quiet), times);
+    return h("div", {}, h("h3", {}, texts.quiet), h("label", {}, on, texts.quietOn), times);
   }
 
   return { element };

@@ -8,57 +8,57 @@ const patience = 30_000;
 
 /** The part of the server's API that an inbox uses. */
 export class InboxServer {
-  private readonly base: string;
-  private token: string | undefined;
-  private renewAt = 0; // of a token that is asked for
+  readonly #base: string;
+  #token: string | undefined;
+  #renewAt = 0; // of a token that is asked for
 
   constructor(private readonly o: InboxOptions) {
     const url = new URL(o.url);
     if (!/^https?:$/.test(url.protocol)) throw new TypeError(`${o.url} is not an http or https URL`);
-    this.base = url.origin + url.pathname.replace(/\/+$/, "");
+    this.#base = url.origin + url.pathname.replace(/\/+$/, "");
   }
 
   /** Where the live connection is made. */
   get connect(): string {
-    return `${this.base.replace("http", "ws")}/v1/connect`;
+    return `${this.#base.replace("http", "ws")}/v1/connect`;
   }
 
   /** One page, newest first. The browser keeps its copy and asks whether it is current. */
   async list(state: InboxTab, category: string, cursor: string, limit: number): Promise<Page> {
-    return readPage(await this.call("GET", "/v1/inbox", { state, category, cursor, limit: String(limit) }));
+    return readPage(await this.#call("GET", "/v1/inbox", { state, category, cursor, limit: String(limit) }));
   }
 
   async change(id: string, change: InboxChange): Promise<Counts | undefined> {
-    return readCounts(await this.call("POST", `/v1/inbox/${encodeURIComponent(id)}`, {}, change));
+    return readCounts(await this.#call("POST", `/v1/inbox/${encodeURIComponent(id)}`, {}, change));
   }
 
   /** Marks everything as seen, or as read. */
   async all(what: "seen" | "read"): Promise<Counts | undefined> {
-    return readCounts(await this.call("POST", `/v1/inbox/${what}`, {}, {}));
+    return readCounts(await this.#call("POST", `/v1/inbox/${what}`, {}, {}));
   }
 
   async preferences(recipient: string): Promise<InboxPreferences> {
-    return (await this.call("GET", preferencesOf(recipient))) as InboxPreferences;
+    return (await this.#call("GET", preferencesOf(recipient))) as InboxPreferences;
   }
 
   async setPreferences(recipient: string, preferences: InboxPreferences): Promise<void> {
-    await this.call("PUT", preferencesOf(recipient), {}, preferences);
+    await this.#call("PUT", preferencesOf(recipient), {}, preferences);
   }
 
-  private async call(method: string, path: string, query: Record<string, string> = {}, json?: unknown) {
+  async #call(method: string, path: string, query: Record<string, string> = {}, json?: unknown) {
     try {
-      return await this.once(method, path, query, json);
+      return await this.#once(method, path, query, json);
     } catch (error) {
       if ((error as GodwitError).status !== 401 || typeof this.o.token !== "function") throw error;
-      this.renewAt = 0; // it may have ended early: the source may have a better one
-      return this.once(method, path, query, json);
+      this.#renewAt = 0; // it may have ended early: the source may have a better one
+      return this.#once(method, path, query, json);
     }
   }
 
-  private async once(method: string, path: string, query: Record<string, string>, json: unknown): Promise<unknown> {
+  async #once(method: string, path: string, query: Record<string, string>, json: unknown): Promise<unknown> {
     const { app, recipient } = this.o;
-    const url = new URL(this.base + path);
-    const token = await this.fresh();
+    const url = new URL(this.#base + path);
+    const token = await this.#fresh();
     // A path that names the recipient says it all.
     const who = path.startsWith("/v1/recipients/") ? { app } : { app, recipient };
     for (const [name, value] of Object.entries({ ...who, ...query })) if (value) url.searchParams.set(name, value);
@@ -78,14 +78,14 @@ export class InboxServer {
   }
 
   /** A function is asked for a token when nine tenths of the last one's life are over. */
-  private async fresh(): Promise<string | undefined> {
+  async #fresh(): Promise<string | undefined> {
     const source = this.o.token;
     if (typeof source !== "function") return source;
-    if (Date.now() >= this.renewAt) {
-      this.token = await getToken(source);
-      this.renewAt = Date.now() + (renewIn(this.token, Date.now()) ?? 60_000);
+    if (Date.now() >= this.#renewAt) {
+      this.#token = await getToken(source);
+      this.#renewAt = Date.now() + (renewIn(this.#token, Date.now()) ?? 60_000);
     }
-    return this.token;
+    return this.#token;
   }
 }
 

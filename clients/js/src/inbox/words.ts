@@ -36,6 +36,7 @@ export interface InboxTexts {
   category: string;
   rest: string;
   quiet: string;
+  quietOn: string;
   from: string;
   to: string;
   saved: string;
@@ -82,6 +83,7 @@ export const english: InboxTexts = {
   category: "About",
   rest: "Everything else",
   quiet: "Quiet hours",
+  quietOn: "Do not disturb me between these times",
   from: "From",
   to: "To",
   saved: "Saved",

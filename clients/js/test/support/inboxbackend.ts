@@ -81,7 +81,10 @@ export class InboxBackend {
   }
 
   private connected(socket: WebSocket): void {
-    if (this.away) return socket.terminate();
+    if (this.away) {
+      socket.terminate();
+      return;
+    }
     socket.on("close", () => this.sockets.delete(socket));
     socket.on("message", (data) => {
       const frame = JSON.parse(String(data)) as Record<string, unknown>;
@@ -96,7 +99,9 @@ export class InboxBackend {
       }
       this.sockets.add(socket);
       const welcome = { session: "s", app: "demo", recipient: "ada", heartbeat: "30s", digest: "0000000000000000" };
-      socket.send(JSON.stringify({ welcome: { ...welcome, server_time: new Date().toISOString(), inbox: this.counts } }));
+      socket.send(
+        JSON.stringify({ welcome: { ...welcome, server_time: new Date().toISOString(), inbox: this.counts } }),
+      );
     });
   }
 
@@ -141,29 +146,38 @@ export class InboxBackend {
   }
 
   private change(what: string, body: Record<string, boolean>, json: (status: number, value: unknown) => void): void {
-    const now = new Date().toISOString();
-    const changed: string[] = [];
-    for (const i of this.items) {
-      if (what === "seen" || what === "read") {
-        if (i[`${what}_at`]) continue;
-        i[`${what}_at`] = i.seen_at = now;
-      } else if (i.id === decodeURIComponent(what)) {
-        if (body.read !== undefined) i.read_at = body.read ? now : null;
-        if (body.archived !== undefined) i.archived_at = body.archived ? now : null;
-        if (body.pinned !== undefined) i.pinned = body.pinned;
-      } else continue;
-      changed.push(i.id);
-    }
-    if (changed.length === 0 && what !== "seen" && what !== "read") return json(404, { type: "/problems/not-found", status: 404 });
-    json(200, this.counts);
-    if (changed.length > 0) this.tell(changed);
+    const all = what === "seen" || what === "read";
+    const changed = this.items.filter((i) => (all ? mark(i, what) : i.id === decodeURIComponent(what) && put(i, body)));
+    json(changed.length > 0 || all ? 200 : 404, this.counts);
+    if (changed.length > 0) this.tell(changed.map(({ id }) => id));
   }
+}
+
+function mark(i: Stored, what: "seen" | "read"): boolean {
+  if (i[`${what}_at`]) return false;
+  i[`${what}_at`] = i.seen_at = new Date().toISOString();
+  return true;
+}
+
+function put(i: Stored, { read, archived, pinned }: Record<string, boolean>): boolean {
+  const now = new Date().toISOString();
+  if (read !== undefined) i.read_at = read ? now : null;
+  if (archived !== undefined) i.archived_at = archived ? now : null;
+  if (pinned !== undefined) i.pinned = pinned;
+  return true;
 }
 
 /** So many items, the newest first: every third is read. */
 export function items(n: number): Stored[] {
   return Array.from({ length: n }, (_, i) => {
     const at = new Date(Date.now() - (i + 1) * 3_600_000).toISOString();
-    return { id: `n${i}`, title: `Item ${i}`, body: `Body of item ${i}`, created_at: at, seen_at: at, read_at: i % 3 === 2 ? at : null };
+    return {
+      id: `n${i}`,
+      title: `Item ${i}`,
+      body: `Body of item ${i}`,
+      created_at: at,
+      seen_at: at,
+      read_at: i % 3 === 2 ? at : null,
+    };
   });
 }

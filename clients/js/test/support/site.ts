@@ -20,16 +20,18 @@ async function serve(answer: Answer): Promise<string> {
 }
 
 /** A web site: pages by path, under a content security policy as strict as sites have them. */
-export async function site(server: () => string, pages: Record<string, string>): Promise<string> {
+export async function site(server: () => string, pages: Record<string, string>, more = ""): Promise<string> {
   return serve((req, res) => {
     const path = new URL(req.url ?? "/", "http://site").pathname;
     const page = pages[path];
-    const policy = `default-src 'none'; script-src 'self' ${server()}; connect-src 'self' ${server()} ${server().replace("http", "ws")}; img-src 'self'; style-src 'self'`;
+    const policy = `default-src 'none'; script-src 'self' ${server()}; connect-src 'self' ${server()} ${server().replace("http", "ws")}; img-src 'self'; style-src 'self'${more}`;
     res.setHeader("Content-Security-Policy", policy);
     if (page === undefined) {
       res.writeHead(path === "/favicon.ico" ? 204 : 404).end();
     } else if (path.endsWith(".js")) {
       res.writeHead(200, { "Content-Type": "text/javascript" }).end(page);
+    } else if (path.endsWith(".css")) {
+      res.writeHead(200, { "Content-Type": "text/css" }).end(page);
     } else if (path.endsWith(".svg")) {
       res.writeHead(200, { "Content-Type": "image/svg+xml" }).end(page);
     } else {

@@ -1,0 +1,201 @@
+import { expect, onTestFinished, test } from "vitest";
+import { createInbox, type Inbox, type InboxOptions, type InboxState } from "../src/inbox/index.js";
+import { wsSocket } from "../src/node.js";
+import { InboxBackend, items } from "./support/inboxbackend.js";
+import { eventually } from "./support/wait.js";
+
+/** An inbox of so many items that somebody watches. */
+async function opened(n: number, options: Partial<InboxOptions> = {}) {
+  const backend = await InboxBackend.start();
+  backend.items = items(n);
+  const inbox = createInbox({ url: backend.url, app: "demo", recipient: "ada", webSocket: wsSocket, ...options });
+  const states: InboxState[] = [];
+  const leave = inbox.subscribe(() => states.push(inbox.state));
+  onTestFinished(leave);
+  await eventually("it is there and live", () => !inbox.state.loading && inbox.state.connection === "live");
+  return { backend, inbox, states, leave };
+}
+
+const ids = (inbox: Inbox) => inbox.state.items.map(({ id }) => id);
+const range = (from: number, to: number) => Array.from({ length: to - from }, (_, i) => `n${from + i}`);
+
+test("an inbox is fetched page by page to its end, each item once", async () => {
+  const { backend, inbox } = await opened(70);
+  expect(ids(inbox)).toEqual(range(0, 30));
+  await Promise.all([inbox.more(), inbox.more()]);
+  expect(ids(inbox)).toEqual(range(0, 60));
+  await inbox.more();
+  expect(ids(inbox)).toEqual(range(0, 70));
+  expect(inbox.state.more).toBe(false);
+  const before = backend.requests.length;
+  await inbox.more();
+  expect(backend.requests.length).toBe(before);
+});
+
+test("what is published comes to the top and what was fetched stays", async () => {
+  const { backend, inbox } = await opened(70);
+  await inbox.more();
+  backend.publish({ id: "new", title: "News" });
+  await eventually("it has come", () => inbox.state.unseen === 1 && ids(inbox)[0] === "new");
+  expect(ids(inbox)).toEqual(["new", ...range(0, 60)]);
+  await inbox.more();
+  expect(ids(inbox)).toEqual(["new", ...range(0, 70)]);
+});
+
+test("a change of an item far below, and one that vanished, are taken over", async () => {
+  const { backend, inbox } = await opened(90);
+  await inbox.more();
+  backend.items.splice(40, 1);
+  for (const i of backend.items) if (i.id === "n55") i.title = "Changed";
+  backend.items.unshift({ id: "new", created_at: new Date().toISOString() });
+  backend.tell(["n40", "n55", "new"]);
+  await eventually("it is changed", () => inbox.state.items.find(({ id }) => id === "n55")?.title === "Changed");
+  expect(ids(inbox)).toEqual(["new", ...range(0, 40), ...range(41, 60)]);
+  await inbox.more();
+  expect(ids(inbox)).toEqual(["new", ...range(0, 40), ...range(41, 90)]);
+});
+
+test("a connection that comes back brings what was missed", async () => {
+  const { backend, inbox } = await opened(3);
+  backend.away = true;
+  backend.cut();
+  await eventually("it is offline", () => inbox.state.connection === "offline");
+  backend.items.unshift({ id: "missed", created_at: new Date().toISOString() });
+  backend.away = false;
+  await eventually("it is live", () => inbox.state.connection === "live" && ids(inbox)[0] === "missed");
+  expect(inbox.state.unseen).toBe(1);
+});
+
+test("a change shows at once, reaches the server, and acknowledges the notification", async () => {
+  const { backend, inbox } = await opened(3);
+  expect(inbox.state.unread).toBe(2);
+  inbox.read("n0");
+  expect(inbox.state.unread).toBe(1);
+  expect(inbox.state.items[0]?.readAt).toBeInstanceOf(Date);
+  await eventually("the server knows", () => backend.items[0]?.read_at !== null);
+  await eventually("it is acknowledged", () => backend.frames.length === 1);
+  expect(backend.frames).toEqual([{ ack: { ids: ["n0"] } }]);
+  expect(backend.hellos.every((h) => h.observe)).toBe(true);
+  expect(inbox.state.unread).toBe(1);
+});
+
+test("archiving is taken back by undo", async () => {
+  const { backend, inbox } = await opened(3);
+  inbox.archive("n1");
+  expect(ids(inbox)).toEqual(["n0", "n2"]);
+  expect(inbox.state.undo).toEqual({ what: "archived", count: 1 });
+  await eventually("the server knows", () => Boolean(backend.items[1]?.archived_at));
+  inbox.undo();
+  await eventually("it is back", () => ids(inbox).length === 3 && !backend.items[1]?.archived_at);
+  expect(inbox.state.undo).toBeUndefined();
+  inbox.show("archived");
+  await eventually("nothing is archived", () => !inbox.state.loading && ids(inbox).length === 0);
+});
+
+test("marking all as read is taken back where all was there", async () => {
+  const { backend, inbox } = await opened(3);
+  inbox.readAll();
+  expect(inbox.state.unread).toBe(0);
+  await eventually("the server knows", () => backend.counts.unread === 0);
+  inbox.undo();
+  await eventually("they are unread again", () => backend.counts.unread === 2 && inbox.state.unread === 2);
+  const long = await opened(70);
+  long.inbox.readAll();
+  expect(long.inbox.state.undo).toBeUndefined();
+  await eventually("all are read", () => long.backend.counts.unread === 0 && long.inbox.state.unread === 0);
+});
+
+test("an answer goes out as the reply of the notification", async () => {
+  const { backend, inbox } = await opened(1);
+  backend.publish({ id: "ask", title: "Friday?", actions: [{ id: "yes", title: "Yes" }] });
+  await eventually("it is there", () => ids(inbox)[0] === "ask");
+  expect(() => inbox.answer("ask", "perhaps")).toThrow(RangeError);
+  inbox.answer("ask", "yes");
+  expect(inbox.state.items[0]?.answered).toBe("yes");
+  await eventually("it is answered", () => backend.frames.length === 1 && Boolean(backend.items[0]?.read_at));
+  expect(backend.frames[0]).toEqual({
+    reply: { id: "ask", status: 200, data: { action: "yes" }, content_type: "application/json" },
+  });
+});
+
+test("what is done offline is kept, in order, and done once the server is back", async () => {
+  const { backend, inbox } = await opened(4);
+  backend.away = true;
+  backend.cut();
+  inbox.read("n0");
+  inbox.read("n0", false);
+  inbox.archive("n1");
+  await eventually("it is offline", () => inbox.state.connection === "offline");
+  expect(ids(inbox)).toEqual(["n0", "n2", "n3"]);
+  backend.away = false;
+  await eventually("the server knows", () => Boolean(backend.items[1]?.archived_at));
+  expect(backend.items[0]?.read_at).toBeNull();
+  await eventually(
+    "nothing is wrong any more",
+    () => inbox.state.error === undefined && inbox.state.connection === "live",
+  );
+});
+
+test("a change that the server refuses is taken back and says so", async () => {
+  const { backend, inbox } = await opened(3);
+  const states: (Error | undefined)[] = [];
+  onTestFinished(inbox.subscribe(() => states.push(inbox.state.error)));
+  backend.refuses = 404;
+  inbox.archive("n1");
+  expect(ids(inbox)).toEqual(["n0", "n2"]);
+  await eventually("it is back", () => ids(inbox).length === 3);
+  expect(states.some((e) => e?.message.includes("404"))).toBe(true);
+});
+
+test("a list that cannot be fetched says so, and is there after a retry", async () => {
+  const backend = await InboxBackend.start();
+  backend.items = items(2);
+  backend.broken = 500;
+  const inbox = createInbox({ url: backend.url, recipient: "ada", webSocket: wsSocket });
+  onTestFinished(inbox.subscribe(() => {}));
+  await eventually("it failed", () => inbox.state.error !== undefined && !inbox.state.loading);
+  backend.broken = 0;
+  inbox.retry();
+  await eventually("it is there", () => ids(inbox).length === 2 && inbox.state.error === undefined);
+});
+
+test("a token that ended is asked for once more; a client that is not let in stays out", async () => {
+  const backend = await InboxBackend.start();
+  backend.items = items(2);
+  backend.token = "new";
+  const given = ["old", "new"];
+  let asked = 0;
+  const token = () => given[Math.min(asked++, 1)] as string;
+  const inbox = createInbox({ url: backend.url, recipient: "ada", token, webSocket: wsSocket });
+  onTestFinished(inbox.subscribe(() => {}));
+  await eventually("it is there", () => ids(inbox).length === 2 && inbox.state.connection === "live");
+  const stranger = createInbox({ url: backend.url, recipient: "ada", token: "old", webSocket: wsSocket });
+  onTestFinished(stranger.subscribe(() => {}));
+  await eventually("it is refused", () => stranger.state.connection === "refused");
+  expect(stranger.state.items).toEqual([]);
+});
+
+test("the connection ends with the last subscriber, and whoever comes back at once keeps it", async () => {
+  const { backend, inbox, leave } = await opened(1);
+  leave();
+  const again = inbox.subscribe(() => {});
+  await new Promise((resolve) => setTimeout(resolve));
+  await new Promise((resolve) => setTimeout(resolve));
+  expect(backend.connections).toBe(1);
+  again();
+  await eventually("nobody is connected", () => backend.connections === 0);
+  expect(backend.hellos.length).toBe(1);
+  onTestFinished(inbox.subscribe(() => {}));
+  await eventually("it is live again", () => inbox.state.connection === "live");
+});
+
+test("an item that is not sound takes no other along", async () => {
+  const { backend, inbox } = await opened(1);
+  backend.items.push(
+    { id: "bad", title: 7 as never, actions: "none", created_at: "never", data: null },
+    { id: "", title: "without an id" },
+  );
+  inbox.retry();
+  await eventually("they are there", () => ids(inbox).length === 2);
+  expect(inbox.state.items[1]).toMatchObject({ id: "bad", title: "", actions: [], createdAt: new Date(0) });
+});
