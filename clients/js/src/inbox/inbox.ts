@@ -136,8 +136,8 @@ export class Inbox {
   async seen(): Promise<void> {
     if (this.state.unseen === 0) return;
     this.#took({ ...this.#counts, unseen: 0 });
-    const counts = await this.#server.all("seen").catch(() => undefined); // the next time, then
-    if (counts) this.#took(counts);
+    const counts = await this.#server.all("seen", this.state.category).catch(() => undefined); // the next time, then
+    if (counts) this.#told(counts);
   }
 
   read(id: string, read = true): void {
@@ -160,8 +160,8 @@ export class Inbox {
     const before = this.state.unread;
     const settled = unread.filter(({ actions }) => actions.length === 0).map(({ id }) => id);
     this.#changes.add(ids, { read: true }, async () => {
-      const counts = await this.#server.all("read");
-      if (counts) this.#took(counts);
+      const counts = await this.#server.all("read", this.state.category);
+      if (counts) this.#told(counts);
       this.#listener?.ack(settled);
       this.#refresh("all");
     });
@@ -218,7 +218,7 @@ export class Inbox {
     this.#changes.add(ids, change, async () => {
       for (const id of ids) {
         const counts = await this.#server.change(id, change);
-        if (counts) this.#took(counts);
+        if (counts) this.#told(counts);
       }
       sent?.();
     });
@@ -238,15 +238,15 @@ export class Inbox {
       observe: true,
       onConnect: (w) => {
         this.#who = w.recipient;
-        if (w.inbox) this.#took(w.inbox);
+        if (w.inbox) this.#told(w.inbox);
         this.#set({ connection: "live" });
         this.#changes.flush();
         this.#refresh("all"); // something may have been missed
       },
       onDisconnect: (_, retry) => this.#set({ connection: retry > 0 ? "offline" : "connecting" }),
-      onInbox: ({ changed, ...counts }) => {
-        this.#took(counts);
-        this.#refresh(changed.length > 0 ? new Set(changed) : "all");
+      onInbox: ({ changed, more, ...counts }) => {
+        this.#told(counts);
+        this.#refresh(changed.length > 0 && !more ? new Set(changed) : "all");
       },
       onHandlerError: (error) => this.#set({ error: error as Error }),
     });
@@ -321,6 +321,11 @@ export class Inbox {
   #reached(): Partial<InboxState> {
     if (this.state.connection === "refused") return {};
     return { connection: this.#listener?.connected ? "live" : "connecting" };
+  }
+
+  /** Takes the counts of the whole inbox. Those of a category come with its list. */
+  #told(counts: Counts): void {
+    if (!this.state.category) this.#took(counts);
   }
 
   /** Takes the counts that the server told, unless something has changed since it was asked. */

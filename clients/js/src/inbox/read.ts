@@ -29,10 +29,11 @@ export const readCounts = (w: unknown): Counts | undefined =>
  * Reads a page. An item that is not sound loses what is wrong, and without an id it is left out: it must not take the
  * others along.
  */
-export function readPage(w: unknown): Page {
+export function readPage(w: unknown, category = ""): Page {
   if (!isObject(w) || !Array.isArray(w.items)) throw new Error("the server's answer is no page of an inbox");
   const items = w.items.filter((each) => isObject(each) && text(each.id)).map((each) => readItem(each as Wire));
-  return { items, cursor: text(w.next_cursor), unseen: count(w.unseen), unread: count(w.unread) };
+  const of = category ? isObject(w.categories) && w.categories[category] : w;
+  return { items, cursor: text(w.next_cursor), ...(readCounts(of) ?? { unseen: 0, unread: 0 }) };
 }
 
 function readItem(w: Wire): InboxItem {

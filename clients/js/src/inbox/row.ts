@@ -130,7 +130,7 @@ export class Row {
     const done = item.actions.find(({ id }) => id === item.answered);
     if (item.answered) {
       this.#actions.replaceChildren(
-        h("p", { class: "answer" }, icon("read"), `${texts.answered}: ${done?.title ?? item.answered}`),
+        h("p", { class: "answer" }, icon("read"), h("span", {}, `${texts.answered}: ${done?.title ?? item.answered}`)),
       );
       if (focus) this.element.focus();
     } else {

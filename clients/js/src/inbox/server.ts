@@ -25,16 +25,16 @@ export class InboxServer {
 
   /** One page, newest first. The browser keeps its copy and asks whether it is current. */
   async list(state: InboxTab, category: string, cursor: string, limit: number): Promise<Page> {
-    return readPage(await this.#call("GET", "/v1/inbox", { state, category, cursor, limit: String(limit) }));
+    return readPage(await this.#call("GET", "/v1/inbox", { state, category, cursor, limit: String(limit) }), category);
   }
 
   async change(id: string, change: InboxChange): Promise<Counts | undefined> {
     return readCounts(await this.#call("POST", `/v1/inbox/${encodeURIComponent(id)}`, {}, change));
   }
 
-  /** Marks everything as seen, or as read. */
-  async all(what: "seen" | "read"): Promise<Counts | undefined> {
-    return readCounts(await this.#call("POST", `/v1/inbox/${what}`, {}, {}));
+  /** Marks everything as seen, or as read, or all of a category. */
+  async all(what: "seen" | "read", category: string): Promise<Counts | undefined> {
+    return readCounts(await this.#call("POST", `/v1/inbox/${what}`, {}, category ? { category } : {}));
   }
 
   async preferences(recipient: string): Promise<InboxPreferences> {
@@ -59,9 +59,8 @@ export class InboxServer {
     const { app, recipient } = this.o;
     const url = new URL(this.#base + path);
     const token = await this.#fresh();
-    // A path that names the recipient says it all.
-    const who = path.startsWith("/v1/recipients/") ? { app } : { app, recipient };
-    for (const [name, value] of Object.entries({ ...who, ...query })) if (value) url.searchParams.set(name, value);
+    for (const [name, value] of Object.entries({ app, recipient, ...query }))
+      if (value) url.searchParams.set(name, value);
     const init: RequestInit = { method, cache: "no-cache", signal: AbortSignal.timeout(patience) };
     const headers: Record<string, string> = {};
     if (token) headers.Authorization = `Bearer ${token}`;

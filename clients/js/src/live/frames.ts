@@ -45,8 +45,10 @@ export interface InboxCounts {
 
 /** The inbox changed, here or elsewhere. */
 export interface InboxUpdate extends InboxCounts {
-  /** The ids of the items that changed; empty: any may have. */
+  /** The ids of the items that changed. */
   changed: string[];
+  /** Others have changed as well. */
+  more: boolean;
 }
 
 /** The latest state of an object. */
@@ -281,7 +283,7 @@ const readers: { [key: string]: (w: Wire) => ServerFrame } = {
       ...(isObject(w.inbox) ? { inbox: counts(w.inbox) } : {}),
     },
   }),
-  inbox: (w) => ({ inbox: { ...counts(w), changed: list(w, "changed") } }),
+  inbox: (w) => ({ inbox: { ...counts(w), changed: list(w, "changed"), more: flag(w, "more") } }),
   notification: (w) => ({ notification: notification(w) }),
   recall: (w) => ({ recall: list(w, "ids") }),
   registered: (w) => ({
