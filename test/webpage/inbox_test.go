@@ -13,7 +13,7 @@ import (
 )
 
 // inboxPolicy is as strict as sites have one: no inline script, no inline style, no markup made of text.
-const inboxPolicy = "default-src 'none'; script-src 'self' %[1]s; connect-src %[1]s %[2]s; style-src 'self'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+const inboxPolicy = "default-src 'none'; script-src 'self' %[1]s; connect-src %[1]s %[2]s; style-src 'self'; img-src 'self'; base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
 // inboxPageScript keeps what goes wrong in a page.
 const inboxPageScript = `window.wrong = [];
@@ -234,6 +234,8 @@ func TestTabsAndAPhoneAgreeAndSurviveARestart(t *testing.T) {
 			h.publish("two", "The second", nil)
 			for _, v := range all {
 				v.seesText("Notifications, 2 new")
+			}
+			for _, v := range all {
 				v.must("open the list", v.asks(`(document.querySelector("godwit-inbox").open(), null)`, nil))
 				v.seesText("The second")
 			}
