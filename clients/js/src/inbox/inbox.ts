@@ -223,6 +223,7 @@ export class Inbox {
       sent?.();
     });
     if (undo) this.#undoable(ids, { archived: !change.archived }, undo);
+    else this.#set({});
   }
 
   #undoable(ids: string[], change: InboxChange, undo: InboxUndo | undefined): void {
