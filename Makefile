@@ -151,9 +151,10 @@ plugin: ## make the zip of the plug-in for WordPress
 # The tools that packages' tests need, beside the runner itself. What is not there is skipped, so a package that is not
 # named here needs none.
 TOOLS_test/foreign         := $(GRPCURL) $(H2SPEC) $(VENV) $(NODE_ECE) chromium redis php mosquitto modules wordpress $(WHEELS) $(NODE_MODULES)
-TOOLS_test/webpage         := chromium $(NODE_MODULES)
+TOOLS_test/webpage         := chromium firefox $(NODE_MODULES)
 TOOLS_examples/observatory := $(PYTHON_VENV)
 TOOLS_examples/workers     := $(VENV) chromium
+TOOLS_examples/inbox       := chromium
 TOOLS_internal/store/postgres := postgresql
 TOOLS_internal/feeds/source/postgres := postgresql
 TOOLS_test/cluster         := postgresql haproxy
@@ -169,7 +170,7 @@ TOOLS_examples/cluster     := postgresql haproxy
 TOOLS_examples/orders      := postgresql
 TOOLS_internal/testkit/mariaserver := mariadb
 TOOLS_internal/feeds/source/outbox := postgresql mariadb
-TOOL_PACKAGES := examples/orders internal/feeds/source/postgres internal/feeds/source/outbox test/sources test/foreign test/webpage examples/observatory examples/workers internal/store/postgres test/cluster test/campaigns test/faults test/rides test/api examples/cluster internal/testkit/redisserver internal/testkit/mariaserver internal/store/redisstream internal/server/app
+TOOL_PACKAGES := examples/orders internal/feeds/source/postgres internal/feeds/source/outbox test/sources test/foreign test/webpage examples/observatory examples/workers examples/inbox internal/store/postgres test/cluster test/campaigns test/faults test/rides test/api examples/cluster internal/testkit/redisserver internal/testkit/mariaserver internal/store/redisstream internal/server/app
 # covers PACKAGE is not empty if PACKAGES name it: by its path or by a pattern that ends in /...
 covers = $(strip $(foreach p,$(PACKAGES:./%=%),$(filter $(subst ...,%,$p),$1 $1/)))
 
@@ -232,7 +233,7 @@ screenshots: chromium devanagari
 	GODWIT_TEST_STRICT=1 GODWIT_SCREENSHOTS=$(DIST)/screenshots GODWIT_SCREENSHOTS_WHOLE=1 GODWIT_SCREENSHOTS_LANGUAGES=$(LANGUAGES) $(GO) test -count 1 -run TheConsoleSpeaks ./test/webpage
 else
 screenshots: $(NODE_MODULES) chromium ## make the pictures of the documentation anew, in a real browser, and of all pages in dist/pictures (LANGUAGES=de,hi: all in these, in dist/screenshots)
-	cd $(JS) && SCREENSHOTS=$(CURDIR)/docs/guides/images npm test --silent -- test/prompt.test.ts -t readable
+	cd $(JS) && SCREENSHOTS=$(CURDIR)/docs/guides/images npm test --silent -- test/prompt.test.ts test/inboxpictures.test.ts -t readable
 	@mkdir -p $(DIST)/pictures
 	GODWIT_TEST_STRICT=1 GODWIT_SCREENSHOTS=$(DIST)/pictures $(GO) test -count 1 ./test/webpage
 	@for f in docs/images/web/*.png; do cp $(DIST)/pictures/$${f##*/} $$f || exit 1; done
@@ -524,6 +525,14 @@ chromium:
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends chromium; \
 	else echo "no chromium found: the browser test will be skipped"; fi
+
+# Another maker's browser, for what has to work in more than one.
+.PHONY: firefox
+firefox:
+	@if command -v firefox-esr >/dev/null || command -v firefox >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends firefox-esr; \
+	else echo "no Firefox found: tests in it will be skipped"; fi
 
 # PostgreSQL's programs, which tests start themselves: Debian's package is told not to start a server of its own.
 .PHONY: postgresql

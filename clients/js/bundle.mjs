@@ -34,7 +34,7 @@ const beside = {
 const listens = {
   name: "listen for an inbox",
   setup({ onResolve }) {
-    onResolve({ filter: /\/(registrations|topics|workers|unread|nack|reply)\.js$/ }, () => ({
+    onResolve({ filter: /\/(contents|registrations|topics|workers|unread|nack|reply)\.js$/ }, () => ({
       path: source("live/unused.ts"),
     }));
   },

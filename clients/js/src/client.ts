@@ -3,7 +3,7 @@ import { Campaign, type CampaignAPI, type CampaignFields } from "./campaigns.js"
 import { type Duration, durationMs, durationText } from "./durations.js";
 import { Channels, Endpoints } from "./endpoints.js";
 import { GodwitError, responseError, UnreachableError } from "./errors.js";
-import { isJSON } from "./live/frames.js";
+import { isJSON } from "./live/encoding.js";
 import { Listener, type ListenOptions, type NotificationHandler } from "./live/listener.js";
 import { maxBody } from "./live/reply.js";
 import { platformSocket, type SocketFactory } from "./live/socket.js";

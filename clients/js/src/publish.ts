@@ -1,7 +1,7 @@
 import type { Duration } from "./durations.js";
 import { durationText } from "./durations.js";
 import { type GodwitError, problemError } from "./errors.js";
-import { base64FromBytes, bytesFromBase64, isJSON } from "./live/frames.js";
+import { base64FromBytes, bytesFromBase64, isJSON } from "./live/encoding.js";
 import { ulid } from "./ulid.js";
 
 /** A notification to be published. Only `to` is required. */

@@ -152,6 +152,14 @@ describe.runIf(haveBrowser)("the element", () => {
     });
     await page.getByRole("button", { name: "الإشعارات" }).click();
     await page.getByRole("tab", { name: "الكل" }).waitFor();
+    expect(await page.locator("article time").first().textContent()).toMatch(/[\u0600-\u06ff]/);
+    const odd = await inboxPage(browser, {
+      lang: "en_US@posix",
+      script: `document.querySelector("godwit-inbox").texts = {};`,
+    });
+    await bell(odd.page).click();
+    expect(await odd.page.locator("article time").first().textContent()).toBe("1 hr. ago");
+    expect(odd.errors).toEqual([]);
   });
 
   test("shows an item as the site draws it, with the site's own style sheet", async () => {

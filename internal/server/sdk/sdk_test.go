@@ -20,6 +20,7 @@ func TestThePushPartIsSmall(t *testing.T) {
 	for name, most := range map[string]int{
 		"godwit.js": 6 << 10, "perfecty.js": 6 << 10, "sw.js": 2 << 10,
 		"dialogs.js": 5 << 9, "once.js": 3 << 9, "texts.js": 2 << 10,
+		"inbox.js": 20 << 10, "inboxtexts.js": 5 << 9, "inboxprefs.js": 2 << 10,
 	} {
 		f := files[name]
 		if f == nil || len(f.Body) == 0 {
@@ -37,7 +38,7 @@ func TestScriptsLoadOthersByTheirTags(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, page := range []string{"godwit.js", "perfecty.js"} {
+	for _, page := range []string{"godwit.js", "perfecty.js", "inbox.js"} {
 		loads := regexp.MustCompile(`"(\w+\.js)\?v=([\w-]+)"`).FindAllSubmatch(files[page].Body, -1)
 		if len(loads) < 2 {
 			t.Errorf("%s loads %q", page, loads)

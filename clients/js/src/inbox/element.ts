@@ -288,7 +288,7 @@ export class GodwitInbox extends Base {
     const [language = ""] = said.toLowerCase().split("-");
     const use = (found: Partial<InboxTexts>, as: string) => {
       this.#found = found;
-      this.#language = as;
+      this.#language = Object.keys(this.#own).length > 0 ? said : as; // dates go with the words
       set(this.#panel.element, "lang", as === said ? undefined : as);
       this.#panel.speak(this.#texts);
       set(this.#live, "lang", as);

@@ -155,7 +155,7 @@ export class Feed {
     let other = false;
     for (const { target, borderBoxSize } of entries) {
       const id = (target as HTMLElement).dataset.id;
-      const height = borderBoxSize[0]?.blockSize ?? 0;
+      const height = Math.ceil(borderBoxSize[0]?.blockSize ?? 0); // rows begin at whole pixels, or lines between them vanish
       if (target === this.scroller) other = true;
       else if (id && height > 0 && this.#heights.get(id) !== height) {
         this.#heights.set(id, height);

@@ -26,7 +26,7 @@ export class Row {
   readonly #moving = h("div", { class: "moving" });
   readonly #title = h("h3", { part: "row-title", id: "" });
   readonly #body = h("p", { part: "row-body", dir: "auto" });
-  readonly #time = h("time", { part: "row-time" });
+  readonly #time = h("time", { part: "row-time", dir: "auto" });
   readonly #pinned = h("span", { class: "pinned" });
   readonly #actions = h("div", { class: "actions" });
   readonly #tools = h("div", { class: "tools" });
@@ -57,8 +57,8 @@ export class Row {
     this.#pinned.append(icon("pin"));
     label(this.#pinned, texts.pinned);
     set(this.#pinned, "role", "img");
-    const text = h("div", { class: "text" }, this.#title, this.#body);
-    const slot = h("slot", { name: id("row") }, text, h("div", { class: "aside" }, this.#pinned, this.#time));
+    const aside = h("div", { class: "aside" }, this.#pinned, this.#time);
+    const slot = h("slot", { name: id("row") }, this.#title, aside, this.#body);
     this.#moving.append(slot, this.#actions, this.#tools);
     this.element = h("article", { class: "row", "data-id": item.id, "aria-labelledby": this.#title.id }, this.#moving);
     set(this.element, "aria-describedby", this.#body.id);

@@ -53,11 +53,10 @@ h2 { flex: 1; font-size: 18px; font-weight: 650; overflow-wrap: anywhere; }
 .unread .moving { background: var(--u); }
 .unread .moving::before { content: ""; position: absolute; inset-inline-start: 7px; inset-block-start: 19px; width: 7px; height: 7px; border-radius: 50%; background: var(--a); }
 .row:hover .moving { background: var(--h); }
-.text { min-width: 0; }
-h3 { font-weight: 500; overflow-wrap: anywhere; }
+h3 { font-weight: 500; overflow-wrap: anywhere; min-width: 0; }
 .unread h3 { font-weight: 650; }
-h3 > * { display: block; width: 100%; text-decoration: none; border-radius: 4px; }
-.text p { color: var(--m); font-size: 14px; overflow-wrap: anywhere; white-space: pre-line; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 4; overflow: hidden; }
+h3 > * { display: block; width: 100%; text-decoration: none; border-radius: 4px; text-align: -webkit-match-parent; text-align: match-parent; }
+[part=row-body] { grid-column: 1 / -1; text-align: -webkit-match-parent; text-align: match-parent; color: var(--m); font-size: 14px; overflow-wrap: anywhere; white-space: pre-line; display: -webkit-box; -webkit-box-orient: vertical; -webkit-line-clamp: 4; overflow: hidden; }
 .aside { display: flex; gap: 4px; align-items: start; color: var(--m); font-size: 13px; white-space: nowrap; }
 .pinned svg { width: 14px; height: 14px; margin-block-start: 2px; }
 .actions { grid-column: 1; display: flex; flex-wrap: wrap; gap: 8px; margin-block-start: 6px; }

@@ -1,6 +1,6 @@
-import { parseDuration } from "../durations.js";
-import { isName } from "../names.js";
-import { checkNumbers, MemberError, split, type Unread, unread } from "./unread.js";
+import { contents } from "./contents.js";
+import { date, duration, flag, isObject, list, num, str, type Wire } from "./members.js";
+import { checkNumbers, split, type Unread, unread } from "./unread.js";
 
 /** One notification as a recipient gets it. */
 export interface Notification {
@@ -142,135 +142,10 @@ export interface ServerFrame {
   inbox?: InboxUpdate;
   unread?: Unread;
 }
-
-type Wire = Record<string, unknown>;
-
-function str(w: Wire, name: string): string {
-  const v = w[name] ?? "";
-  if (typeof v !== "string") throw new MemberError(name, "is not text");
-  return v;
-}
-
-function nameOf(w: Wire, name: string): string {
-  const v = str(w, name);
-  if (!isName(v)) throw new MemberError(name, "is not a name");
-  return v;
-}
-
-function num(w: Wire, name: string): number {
-  const v = w[name] ?? 0;
-  if (!Number.isInteger(v) || (v as number) < 0) throw new MemberError(name, "is not a whole number in range");
-  return v as number;
-}
-
-function flag(w: Wire, name: string): boolean {
-  const v = w[name] ?? false;
-  if (typeof v !== "boolean") throw new MemberError(name, "is neither true nor false");
-  return v;
-}
-
-function list(w: Wire, name: string): string[] {
-  const v = w[name] ?? [];
-  if (!Array.isArray(v) || !v.every((each) => typeof each === "string")) {
-    throw new MemberError(name, "is not a list of texts");
-  }
-  return v;
-}
-
-/** Headers: a string each, or a list where one repeats. */
-function headers(w: Wire): Record<string, string[]> {
-  const given = w.headers ?? {};
-  if (!isObject(given)) throw new MemberError("headers", "is not an object");
-  const entries = Object.entries(given).map(([name, v]) => [name, typeof v === "string" ? [v] : list(given, name)]);
-  return Object.fromEntries(entries) as Record<string, string[]>;
-}
-
-const rfc3339 = /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)$/i;
-
-/** A time; what is absent is 1970. */
-function date(w: Wire, name: string): Date {
-  if (w[name] === undefined || w[name] === null) return new Date(0);
-  const text = str(w, name);
-  const at = new Date(text);
-  if (!rfc3339.test(text) || Number.isNaN(at.getTime())) throw new MemberError(name, "is not a time");
-  return at;
-}
-
-function duration(w: Wire, name: string, absent: number): number {
-  const v = w[name] ?? "";
-  if (v === "") return absent;
-  const ms = typeof v === "string" || typeof v === "number" ? parseDuration(v) : undefined;
-  if (ms === undefined) throw new MemberError(name, "is not a duration");
-  return ms;
-}
-
-const mostVersion = 2n ** 63n - 1n;
-
-/** A version as text; "": none. */
-function version(w: Wire): string {
-  const v = w.version ?? "";
-  const text = typeof v === "number" && Number.isSafeInteger(v) ? String(v) : v;
-  if (text === "") return text;
-  if (typeof text === "string" && /^\d{1,19}$/.test(text) && BigInt(text) <= mostVersion) return text;
-  throw new MemberError("version", "is not a whole number from 1 to 2^63-1");
-}
-
-/** Whether a content type is JSON. */
-export function isJSON(contentType: string): boolean {
-  const base = (contentType.split(";")[0] ?? "").trim();
-  return base === "application/json" || base.endsWith("+json");
-}
-
-export function bytesFromBase64(text: string): Uint8Array {
-  return Uint8Array.from(atob(text), (c) => c.charCodeAt(0));
-}
-
-export function base64FromBytes(bytes: Uint8Array): string {
-  let text = "";
-  for (const b of bytes) text += String.fromCharCode(b);
-  return btoa(text);
-}
-
-/** Reads data or payload: JSON stands as it is, other text is a string, the rest is base64. */
-function content(w: Wire, name: string): { value: unknown; contentType: string } {
-  const contentType = str(w, "content_type");
-  const encoded = w[`${name}_base64`];
-  if (encoded !== undefined && encoded !== null) {
-    if (typeof encoded !== "string" || encoded.length % 4 !== 0 || !/^[A-Za-z0-9+/]*={0,2}$/.test(encoded)) {
-      throw new MemberError(`${name}_base64`, "is not base64");
-    }
-    return { value: bytesFromBase64(encoded), contentType };
-  }
-  if (contentType && !isJSON(contentType) && w[name] !== undefined && typeof w[name] !== "string") {
-    throw new MemberError(name, "is not text although its content type says so");
-  }
-  // The usual type is left out.
-  return { value: w[name], contentType: contentType || (w[name] === undefined ? "" : "application/json") };
-}
-
-function notification(w: Wire): Notification {
-  const { value, contentType } = content(w, "data");
-  const priority = str(w, "priority");
-  const n: Notification = {
-    id: nameOf(w, "id"),
-    seq: num(w, "seq"),
-    title: str(w, "title"),
-    body: str(w, "body"),
-    category: str(w, "category"),
-    data: value,
-    contentType,
-    priority: priority === "high" || priority === "low" ? priority : "normal", // also one of a later server
-    createdAt: date(w, "created_at"),
-    expiresAt: date(w, "expires_at"),
-    attempt: num(w, "attempt"),
-  };
-  if (w.reply_by !== undefined && w.reply_by !== null) n.replyBy = date(w, "reply_by");
-  return n;
-}
-
 const counts = (w: Wire): InboxCounts => ({ unseen: num(w, "unseen"), unread: num(w, "unread") });
 
 const readers: { [key: string]: (w: Wire) => ServerFrame } = {
+  ...contents,
   welcome: (w) => ({
     welcome: {
       session: str(w, "session"),
@@ -284,7 +159,6 @@ const readers: { [key: string]: (w: Wire) => ServerFrame } = {
     },
   }),
   inbox: (w) => ({ inbox: { ...counts(w), changed: list(w, "changed"), more: flag(w, "more") } }),
-  notification: (w) => ({ notification: notification(w) }),
   recall: (w) => ({ recall: list(w, "ids") }),
   registered: (w) => ({
     registered: { objects: list(w, "objects"), group: str(w, "group"), digest: str(w, "digest") },
@@ -297,41 +171,6 @@ const readers: { [key: string]: (w: Wire) => ServerFrame } = {
       transient: flag(w, "transient"),
     },
   }),
-  object: (w) => {
-    const { value, contentType } = content(w, "payload");
-    const unknown = flag(w, "unknown");
-    return {
-      object: {
-        group: w.group ? nameOf(w, "group") : "",
-        object: nameOf(w, "object"),
-        version: version(w),
-        unknown,
-        payload: value,
-        contentType,
-      },
-    };
-  },
-  message: (w) => {
-    if (w.gap) return { gap: num(w, "gap") };
-    const { value, contentType } = content(w, "data");
-    return { message: { topic: str(w, "topic"), data: value, contentType } };
-  },
-  request: (w) => {
-    const { value, contentType } = content(w, "data");
-    return {
-      request: {
-        id: str(w, "request_id"),
-        subject: str(w, "subject"),
-        method: str(w, "method"),
-        path: str(w, "path"),
-        query: str(w, "query"),
-        headers: headers(w),
-        data: value,
-        contentType,
-        deadline: date(w, "deadline"),
-      },
-    };
-  },
   pong: (w) => ({ pong: { digest: str(w, "digest") } }),
   goodbye: (w) => ({ goodbye: { reason: str(w, "reason"), retryAfter: duration(w, "retry_after", 0) } }),
   error: (w) => ({
@@ -364,8 +203,6 @@ function readMembers(text: string, key: string, inner: Wire): ServerFrame {
     return { unread: unread((error as Error).message, key, inner) };
   }
 }
-
-const isObject = (v: unknown): v is Wire => typeof v === "object" && v !== null && !Array.isArray(v);
 
 /** The members that a notification or an object has. */
 const members: { [kind: string]: string[] } = {

@@ -1,4 +1,5 @@
-import { base64FromBytes, type ClientFrame, isJSON } from "./frames.js";
+import { base64FromBytes, isJSON } from "./encoding.js";
+import type { ClientFrame } from "./frames.js";
 
 /** Bytes of the answer to a request, and of one to a notification. */
 export const maxBody = 1 << 20;

@@ -1,5 +1,5 @@
-// What a listener can do and /sdk/inbox.js has no use for: objects, topics and requests, and to take apart frames that cannot
-// be read. The file has these in place of the real ones.
+// What a listener can do and /sdk/inbox.js has no use for: notifications, objects, topics and requests, and to take apart
+// frames that cannot be read. The file has these in place of the real ones.
 
 import { UndecodableError } from "../errors.js";
 import type { ClientFrame } from "./frames.js";
@@ -23,6 +23,7 @@ export class Workers extends Topics {
   readonly drain = nothing;
 }
 
+export const contents = {};
 export const unasked = nothing;
 export const checkNumbers = nothing;
 export const asked = nothing;
