@@ -40,7 +40,7 @@ export async function inboxPage(browser: Browser, o: Options = {}) {
   const pages = {
     "/": `<!doctype html><html lang="${o.lang ?? "en"}" dir="${o.dir ?? "ltr"}">${head}<body>${own}${scripts}`,
     "/site.css": o.css ?? "",
-    "/page.js": o.script ?? "",
+    "/page.js": (o.script ?? "").replaceAll("$SERVER", backend.url),
     "/away": "<h1>Away</h1>",
     ...o.pages,
   };
