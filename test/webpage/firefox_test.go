@@ -60,7 +60,7 @@ func startFirefox(t *testing.T) maker {
 	if err := os.WriteFile(filepath.Join(profile, "user.js"), []byte(firefoxSettings), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(program, "--headless", "--no-remote", "--new-instance", "--profile", profile, "--remote-debugging-port", "0", "about:blank") //nolint:gosec,noctx // ended below
+	cmd := exec.Command(program, "--headless", "--no-remote", "--new-instance", "--profile", profile, "--remote-debugging-port", "0", "about:blank") //nolint:gosec // ended below
 	cmd.Env = append(os.Environ(), "HOME="+profile, "MOZ_CRASHREPORTER_DISABLE=1")
 	said, err := cmd.StderrPipe()
 	if err != nil {

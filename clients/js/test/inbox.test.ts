@@ -105,6 +105,23 @@ test("marking all as read is taken back where all was there", async () => {
   await eventually("all are read", () => long.backend.counts.unread === 0 && long.inbox.state.unread === 0);
 });
 
+test("pinned items come first, wherever they are in the list, and go back to their place", async () => {
+  const { backend, inbox } = await opened(70);
+  for (const i of backend.items) if (i.id === "n60") i.pinned = true;
+  backend.tell(["n60"]);
+  await eventually("it is on top", () => ids(inbox)[0] === "n60");
+  inbox.pin("n2");
+  expect(ids(inbox).slice(0, 4)).toEqual(["n2", "n60", "n0", "n1"]);
+  await inbox.more();
+  await inbox.more();
+  await eventually("all is there, each once", () => ids(inbox).length === 70 && new Set(ids(inbox)).size === 70);
+  inbox.pin("n60", false);
+  expect(ids(inbox).slice(0, 2)).toEqual(["n2", "n0"]);
+  await eventually("the server knows", () => backend.items.filter((i) => i.pinned).length === 1);
+  expect(ids(inbox).indexOf("n60")).toBe(60);
+  expect(inbox.state.unread).toBe(backend.counts.unread);
+});
+
 test("an answer goes out as the reply of the notification", async () => {
   const { backend, inbox } = await opened(1);
   backend.publish({ id: "ask", title: "Friday?", actions: [{ id: "yes", title: "Yes" }] });

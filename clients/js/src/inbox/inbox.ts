@@ -17,6 +17,8 @@ import type {
 } from "./types.js";
 
 const defaultPage = 30;
+/** How many pinned items stand at the beginning. */
+const mostPinned = 100;
 /** How often the server is asked while there is no live connection. */
 const askAgain = 30_000;
 
@@ -33,6 +35,7 @@ export class Inbox {
   readonly #watchers = new Set<() => void>();
   readonly #pageSize: number;
   #list: List;
+  #pinned: readonly InboxItem[] = []; // wherever they are in the list
   #current: InboxState;
   #counts: Counts = { unseen: 0, unread: 0 };
   #inverse: { ids: string[]; change: InboxChange } | undefined; // what undo does
@@ -53,7 +56,9 @@ export class Inbox {
     this.#changes = new Changes({
       done: (ids, change) => {
         this.#turn++;
-        this.#list.put(ids, (item) => changed(item, change));
+        const done = (item: InboxItem) => (ids.includes(item.id) ? changed(item, change) : item);
+        this.#list.items = this.#list.items.map(done);
+        this.#pinned = this.#pinned.map(done);
         this.#refresh(new Set(ids));
       },
       failed: (error) => {
@@ -300,13 +305,17 @@ export class Inbox {
     this.#stale = undefined;
     const wanted = () => list === this.#list && turn === this.#turn;
     let failed: Error | undefined;
-    const page = await list.refresh(stale === "all" ? undefined : stale, wanted).catch((error: Error) => {
+    const [page, pinned] = await Promise.all([
+      list.refresh(stale === "all" ? undefined : stale, wanted),
+      this.state.tab === "all" ? this.#server.list("pinned", this.state.category, "", mostPinned) : undefined,
+    ]).catch((error: Error) => {
       failed = error;
-      return undefined;
+      return [];
     });
     if (!wanted()) {
       this.#refresh(stale ?? "all"); // something has changed meanwhile: once more
     } else {
+      if (!failed) this.#pinned = pinned?.items ?? [];
       if (page) this.#took(page);
       this.#set({ error: failed, loading: this.#appending, ...(page ? this.#reached() : {}) });
     }
@@ -335,19 +344,30 @@ export class Inbox {
     this.#set({});
   }
 
+  /** The items of the list that were fetched, with those that are pinned although the list was not fetched so far. */
+  #known(tab: InboxTab): readonly InboxItem[] {
+    const { items } = this.#list;
+    const fetched = new Set(items.map(({ id }) => id));
+    return tab === "all"
+      ? [...items, ...this.#pinned.filter((p) => !fetched.has(p.id) && this.#changes.applied(p).pinned)]
+      : items;
+  }
+
   /** Makes the next state: what the server told, with the changes that it has not confirmed. */
   #set(more: Partial<InboxState>): void {
     const { tab } = { ...this.#current, ...more };
     const { unseen, unread } = this.#counts;
     let less = 0;
+    const top: InboxItem[] = [];
     const items: InboxItem[] = [];
-    for (const known of this.#list.items) {
+    for (const known of this.#known(tab)) {
       const answered = known.answered ?? this.#answers.get(known.id);
       const applied = this.#changes.applied(known);
       const item = applied.answered === answered ? applied : { ...applied, answered };
       if (isUnread(known) !== isUnread(item)) less += isUnread(known) ? 1 : -1;
-      if (belongs(item, tab)) items.push(item);
+      if (belongs(item, tab)) (item.pinned && tab === "all" ? top : items).push(item);
     }
+    items.unshift(...top.sort((a, b) => Number(b.createdAt) - Number(a.createdAt)));
     const cursor = this.#list.cursor;
     this.#current = { ...this.#current, unseen, unread: Math.max(0, unread - less), items, more: !!cursor, ...more };
     for (const watcher of [...this.#watchers]) watcher();

@@ -53,9 +53,4 @@ export class List {
     if (kept.length === 0) this.cursor = cursor;
     return page;
   }
-
-  /** Puts a change into the items, until they are fetched again. */
-  put(ids: readonly string[], change: (item: InboxItem) => InboxItem): void {
-    this.items = this.items.map((item) => (ids.includes(item.id) ? change(item) : item));
-  }
 }

@@ -24,7 +24,7 @@ export class InboxServer {
   }
 
   /** One page, newest first. The browser keeps its copy and asks whether it is current. */
-  async list(state: InboxTab, category: string, cursor: string, limit: number): Promise<Page> {
+  async list(state: InboxTab | "pinned", category: string, cursor: string, limit: number): Promise<Page> {
     return readPage(await this.#call("GET", "/v1/inbox", { state, category, cursor, limit: String(limit) }), category);
   }
 

@@ -51,6 +51,7 @@ export interface InboxState {
   tab: InboxTab;
   /** The only category in the list; "": all. */
   category: string;
+  /** The newest first; before them, where the tab is "all", those that are pinned. */
   items: readonly InboxItem[];
   /** Whether there are items after the last one; `more` fetches them. */
   more: boolean;

@@ -136,9 +136,9 @@ export class InboxBackend {
     const all = this.items.filter((i) => {
       if (q.get("category") && i.category !== q.get("category")) return false;
       if (state === "archived") return i.archived_at;
+      if (state === "pinned") return i.pinned && !i.archived_at;
       return !i.archived_at && (state !== "unread" || !i.read_at) && (state !== "unseen" || !i.seen_at);
     });
-    all.sort((a, b) => Number(b.pinned ?? false) - Number(a.pinned ?? false));
     const from = q.get("cursor") ? all.findIndex((i) => i.id === q.get("cursor")) + 1 : 0;
     const items = all.slice(from, from + Number(q.get("limit") ?? 30));
     const last = items.at(-1);
