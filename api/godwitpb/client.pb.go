@@ -581,7 +581,7 @@ type Hello struct {
 	Window uint32 `protobuf:"varint,8,opt,name=window,proto3" json:"window,omitempty"`
 	// Wanted heartbeat in milliseconds; the server clamps it to 5 s to 24 h; 0 means 30 s.
 	HeartbeatMs int64 `protobuf:"varint,9,opt,name=heartbeat_ms,json=heartbeatMs,proto3" json:"heartbeat_ms,omitempty"`
-	// Only watches: the recipient does not count as connected, and no acknowledgement is expected. One that comes counts.
+	// Only watches: the recipient does not count as connected, and no acknowledgement is expected. An acknowledgement that comes counts.
 	Observe       bool `protobuf:"varint,10,opt,name=observe,proto3" json:"observe,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

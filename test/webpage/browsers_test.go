@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// tab is a page in some maker, which a person uses with what browsers of all makers have in common.
+// tab is a page in a browser of any maker.
 type tab interface {
 	open(ctx context.Context, url string) error
 	// script evaluates an expression; a promise is awaited.

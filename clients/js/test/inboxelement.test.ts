@@ -225,7 +225,7 @@ async function fingers(page: Page): Promise<(id: string, by: number) => Promise<
     const box = await page.locator(`[data-id=${id}]`).boundingBox();
     if (!box) throw new Error(`${id} is not in sight`);
     const [x, y] = [box.x + box.width / 2 - by / 2, box.y + 20];
-    // It rests before it leaves: after a fling the browser takes the next tap for the end of it.
+    // The finger rests before it leaves: after a fling the browser takes the next tap for its end.
     let timestamp = Date.now() / 1_000;
     const touch = (type: "touchStart" | "touchMove" | "touchEnd", at: number, after = 0.02) => {
       timestamp += after;

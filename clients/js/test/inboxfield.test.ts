@@ -7,7 +7,7 @@ import { InboxBackend, items } from "./support/inboxbackend.js";
 import { inboxPage } from "./support/inboxpage.js";
 import { eventually } from "./support/wait.js";
 
-// What people reported of other inboxes; docs/field-cases.md names the sources.
+// Faults that people reported of other inboxes; docs/field-cases.md names the sources.
 
 let browser: Browser;
 

@@ -89,7 +89,8 @@ async function readable(name: keyof typeof themes, on: "desk" | "phone"): Promis
   });
   const bell = page.getByRole("button", { name: rtl ? "الإشعارات، 1 جديدة" : "Notifications, 1 new" });
   await bell.waitFor();
-  if (!phone) await picture(page, `bell-${name}`, { x: 0, y: 0, width: 760, height: 80 });
+  const plain = name === "light" || name === "dark"; // the guide shows the others on a desk alone
+  if (!phone && plain) await picture(page, `bell-${name}`, { x: 0, y: 0, width: 760, height: 80 });
   await bell.click();
   await page.getByRole("article").nth(3).waitFor();
   const box = (await page.getByRole("dialog").boundingBox()) ?? { x: -1, y: -1, width: 0, height: 0 };
@@ -99,7 +100,7 @@ async function readable(name: keyof typeof themes, on: "desk" | "phone"): Promis
   expect(await faults(page)).toEqual([]);
   expect(errors).toEqual([]);
   await page.mouse.move(0, 0);
-  await picture(page, `${phone ? "phone-" : ""}${name}`);
+  if (!phone || plain) await picture(page, `${phone ? "phone-" : ""}${name}`);
 }
 
 /** The pictures of the guide: make screenshots. */

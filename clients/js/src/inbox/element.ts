@@ -70,7 +70,7 @@ export class GodwitInbox extends Base {
     this.#root.append(this.#live, this.#bell, this.#panel.element);
     const { element } = this.#panel;
     element.addEventListener("toggle", (e) => this.#toggled((e as ToggleEvent).newState === "open"));
-    // Whoever closes the list from within it is at the bell again.
+    // The focus goes back to the bell if it was in the list.
     element.addEventListener("beforetoggle", (e) => {
       if ((e as ToggleEvent).newState === "closed" && element.contains(this.#root.activeElement)) this.#bell.focus();
     });

@@ -94,7 +94,7 @@ export class Inbox {
     this.#start();
     return () => {
       this.#watchers.delete(each);
-      // Whoever subscribes again at once, as frameworks do, keeps the connection.
+      // Frameworks subscribe again at once: the connection stays.
       setTimeout(() => this.#watchers.size === 0 && this.#stop());
     };
   };

@@ -28,7 +28,7 @@ export class List {
 
   /**
    * Fetches the beginning anew, as far as the last of the items that changed, and one page at least; changed undefined: any
-   * may have. What follows stays as it is. Once it is not wanted any more, nothing is taken.
+   * may have. Later items stay. Once it is not wanted any more, nothing is taken.
    */
   async refresh(changed: ReadonlySet<string> | undefined, wanted: () => boolean): Promise<Page> {
     const old = new Map(this.items.map(({ id }, at) => [id, at]));

@@ -1,4 +1,4 @@
-// What frames carry for programs: notifications, objects, messages and requests.
+// Frames for programs: notifications, objects, messages and requests.
 
 import { bytesFromBase64, isJSON } from "./encoding.js";
 import type { Notification, ServerFrame } from "./frames.js";

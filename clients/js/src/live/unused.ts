@@ -1,5 +1,5 @@
-// What a listener can do and /sdk/inbox.js has no use for: notifications, objects, topics and requests, and to take apart
-// frames that cannot be read. The file has these in place of the real ones.
+// These take the place of parts of the listener in /sdk/inbox.js, which has no use for notifications, objects, topics and
+// requests, and takes no frames apart that cannot be read.
 
 import { UndecodableError } from "../errors.js";
 import type { ClientFrame } from "./frames.js";
