@@ -109,6 +109,12 @@ describe.runIf(haveBrowser)("the element", () => {
     expect(await focused(page)).toBe("a");
     await page.keyboard.press("ArrowDown");
     expect(await focused(page)).toBe("b");
+    await page.keyboard.press("p");
+    await eventually("b is pinned, and first", async () => (await rows(page).first().getAttribute("data-id")) === "b");
+    expect(await focused(page)).toBe("b"); // it went there with its row
+    await page.keyboard.press("p");
+    await eventually("b is back", async () => (await rows(page).first().getAttribute("data-id")) === "a");
+    expect(await focused(page)).toBe("b");
     await page.keyboard.press("e");
     await eventually("b is archived", () => Boolean(backend.items[1]?.archived_at));
     expect(await focused(page)).toBe("c"); // its neighbour, not the page
@@ -211,9 +217,20 @@ describe.runIf(haveBrowser)("the element", () => {
     );
     expect(Math.abs((await place()) - before)).toBeLessThan(2);
     expect(await focused(page)).toBe("n997");
+    // Whoever scrolls away from the row with the focus is not called back by news.
+    const list = page.locator("[part=list]");
+    await list.evaluate((e) => e.scrollBy(0, -5_000));
+    const scrolled = await list.evaluate((e) => e.scrollTop);
+    backend.publish({ id: "newer", title: "Newer" });
+    await eventually(
+      "it has come",
+      async () => (await page.locator("[data-id=n997]").getAttribute("aria-posinset")) === "1000",
+    );
+    expect(await list.evaluate((e) => e.scrollTop)).toBeLessThan(scrolled + 300);
+    expect(await focused(page)).toBe("n997");
     await page.keyboard.press("Home");
     await page.getByText("At the top").waitFor();
-    expect(await focused(page)).toBe("new");
+    expect(await focused(page)).toBe("newer");
     expect(errors).toEqual([]);
   }, 120_000);
 });

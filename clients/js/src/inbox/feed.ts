@@ -43,25 +43,24 @@ export class Feed {
   set(items: readonly InboxItem[], whole: boolean): void {
     const before = this.#items;
     const focus = this.#focusedID();
+    const was = before.findIndex(({ id }) => id === focus);
+    const inSight = was >= 0 && this.#inSight(was);
     const anchor = this.#anchor();
     this.#items = items;
     const known = new Map(items.map((item, at) => [item.id, at]));
-    if (focus !== undefined && !known.has(focus)) {
-      // The row with the focus goes: its neighbour gets the focus, not the page.
-      const at = before.findIndex(({ id }) => id === focus);
-      const next = [...before.slice(at + 1), ...before.slice(0, at).reverse()].find(({ id }) => known.has(id));
-      this.#currentID = next?.id;
-      this.#place(anchor);
-      if (next) this.#focus(known.get(next.id) ?? 0);
-      else this.o.rest().focus();
-    } else {
-      if (this.#currentID !== undefined && !known.has(this.#currentID)) this.#currentID = undefined;
-      this.#place(anchor);
-    }
+    const gone = focus !== undefined && !known.has(focus);
+    // The row with the focus goes: its neighbour gets the focus, not the page.
+    const to = gone ? neighbour(before, was, known) : focus;
+    if (gone || (this.#currentID !== undefined && !known.has(this.#currentID))) this.#currentID = to;
+    this.#place(anchor);
+    const at = to === undefined ? undefined : known.get(to);
+    // It also may have gone elsewhere, to the pinned ones or back: it stays in sight.
+    if (at !== undefined && (gone || (inSight && !this.#inSight(at)))) this.#focus(at);
+    else if (gone) this.o.rest().focus();
     for (const [id, row] of this.#rows) {
-      const at = known.get(id);
-      const item = at === undefined ? undefined : items[at];
-      if (item) row.update(item, (at ?? 0) + 1, whole ? items.length : -1);
+      const place = known.get(id) ?? -1;
+      const item = items[place];
+      if (item) row.update(item, place + 1, whole ? items.length : -1);
     }
   }
 
@@ -91,16 +90,18 @@ export class Feed {
     });
     for (const [id, row] of this.#rows) if (!wanted.has(id)) this.#drop(id, row);
     this.#currentID ??= this.#items[0]?.id;
+    const active = (this.feed.getRootNode() as ShadowRoot).activeElement as HTMLElement | null;
     let next: Element | null = this.feed.firstElementChild;
     this.#items.forEach((item, at) => {
       if (!wanted.has(item.id)) return;
       const row = this.#rows.get(item.id) ?? this.#make(item, at);
       row.element.style.translate = `0 ${this.#tops[at]}px`;
       row.current(item.id === this.#currentID);
-      // Rows that are in their place are not moved: one that is would lose the focus.
       if (row.element === next) next = next.nextElementSibling;
       else this.feed.insertBefore(row.element, next);
     });
+    // An element that is moved loses the focus.
+    if (this.feed.contains(active)) active?.focus({ preventScroll: true });
     if (to >= this.#items.length - early) this.o.more();
   }
 
@@ -177,6 +178,16 @@ export class Feed {
     for (const [each, row] of this.#rows) row.current(each === id);
   }
 
+  #inSight(at: number): boolean {
+    const { scrollTop, clientHeight } = this.scroller;
+    const top = this.#tops[at] ?? 0;
+    return clientHeight === 0 || (top < scrollTop + clientHeight && top + this.#height(at) > scrollTop);
+  }
+
+  #height(at: number): number {
+    return this.#heights.get(this.#items[at]?.id ?? "") ?? guess;
+  }
+
   /** Gives a row the focus, wherever it is. */
   #focus(at: number): void {
     const item = this.#items[at];
@@ -184,7 +195,7 @@ export class Feed {
     this.#currentID = item.id;
     const top = this.#tops[at] ?? 0;
     const { scrollTop, clientHeight } = this.scroller;
-    const height = this.#heights.get(item.id) ?? guess;
+    const height = this.#height(at);
     if (top < scrollTop) this.scroller.scrollTop = top;
     else if (top + height > scrollTop + clientHeight) this.scroller.scrollTop = top + height - clientHeight;
     this.draw();
@@ -204,4 +215,9 @@ export class Feed {
     e.preventDefault();
     this.#focus(Math.min(Math.max(to, 0), this.#items.length - 1));
   }
+}
+
+/** The nearest of the items around a place that is still there. */
+function neighbour(items: readonly InboxItem[], at: number, known: ReadonlyMap<string, number>): string | undefined {
+  return [...items.slice(at + 1), ...items.slice(0, at).reverse()].find(({ id }) => known.has(id))?.id;
 }
