@@ -75,7 +75,7 @@ class ServerFrame(_message.Message):
     def __init__(self, welcome: _Optional[_Union[Welcome, _Mapping]] = ..., notification: _Optional[_Union[Notification, _Mapping]] = ..., recall: _Optional[_Union[Recall, _Mapping]] = ..., registered: _Optional[_Union[Registered, _Mapping]] = ..., registration_failed: _Optional[_Union[RegistrationFailed, _Mapping]] = ..., object: _Optional[_Union[Object, _Mapping]] = ..., message: _Optional[_Union[Message, _Mapping]] = ..., request: _Optional[_Union[Request, _Mapping]] = ..., pong: _Optional[_Union[Pong, _Mapping]] = ..., goodbye: _Optional[_Union[Goodbye, _Mapping]] = ..., error: _Optional[_Union[Error, _Mapping]] = ..., inbox: _Optional[_Union[Inbox, _Mapping]] = ...) -> None: ...
 
 class Hello(_message.Message):
-    __slots__ = ("app", "token", "recipient", "group", "device", "digest", "held", "window", "heartbeat_ms")
+    __slots__ = ("app", "token", "recipient", "group", "device", "digest", "held", "window", "heartbeat_ms", "observe")
     APP_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     RECIPIENT_FIELD_NUMBER: _ClassVar[int]
@@ -85,6 +85,7 @@ class Hello(_message.Message):
     HELD_FIELD_NUMBER: _ClassVar[int]
     WINDOW_FIELD_NUMBER: _ClassVar[int]
     HEARTBEAT_MS_FIELD_NUMBER: _ClassVar[int]
+    OBSERVE_FIELD_NUMBER: _ClassVar[int]
     app: str
     token: str
     recipient: str
@@ -94,7 +95,8 @@ class Hello(_message.Message):
     held: _containers.RepeatedScalarFieldContainer[str]
     window: int
     heartbeat_ms: int
-    def __init__(self, app: _Optional[str] = ..., token: _Optional[str] = ..., recipient: _Optional[str] = ..., group: _Optional[str] = ..., device: _Optional[str] = ..., digest: _Optional[str] = ..., held: _Optional[_Iterable[str]] = ..., window: _Optional[int] = ..., heartbeat_ms: _Optional[int] = ...) -> None: ...
+    observe: bool
+    def __init__(self, app: _Optional[str] = ..., token: _Optional[str] = ..., recipient: _Optional[str] = ..., group: _Optional[str] = ..., device: _Optional[str] = ..., digest: _Optional[str] = ..., held: _Optional[_Iterable[str]] = ..., window: _Optional[int] = ..., heartbeat_ms: _Optional[int] = ..., observe: _Optional[bool] = ...) -> None: ...
 
 class Ack(_message.Message):
     __slots__ = ("ids",)
