@@ -35,7 +35,15 @@ export {
   UndecodableError,
   UnreachableError,
 } from "./errors.js";
-export type { Message, Notification, ObjectUpdate, ServedRequest, Welcome } from "./live/frames.js";
+export type {
+  InboxCounts,
+  InboxUpdate,
+  Message,
+  Notification,
+  ObjectUpdate,
+  ServedRequest,
+  Welcome,
+} from "./live/frames.js";
 export type { Listener, ListenOptions, NotificationHandler } from "./live/listener.js";
 export type { ObjectHandler, Registration, RegistrationStatus } from "./live/registrations.js";
 export { Reply, type ReplyOptions } from "./live/reply.js";

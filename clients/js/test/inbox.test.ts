@@ -122,6 +122,20 @@ test("pinned items come first, wherever they are in the list, and go back to the
   expect(inbox.state.unread).toBe(backend.counts.unread);
 });
 
+test("the inbox of one category counts and marks nothing else", async () => {
+  const { backend, inbox } = await opened(4, { category: "promo" });
+  for (const id of ["p1", "p2"]) backend.publish({ id, category: "promo" });
+  await eventually(
+    "they are there",
+    () => ids(inbox).length === 2 && inbox.state.unread === 2 && inbox.state.unseen === 2,
+  );
+  await inbox.seen();
+  inbox.readAll();
+  await eventually("they are read", () => inbox.state.unread === 0 && backend.counts.unseen === 0);
+  await eventually("the others are not", () => backend.counts.unread === 3);
+  expect(inbox.state.unseen).toBe(0);
+});
+
 test("an answer goes out as the reply of the notification", async () => {
   const { backend, inbox } = await opened(1);
   backend.publish({ id: "ask", title: "Friday?", actions: [{ id: "yes", title: "Yes" }] });

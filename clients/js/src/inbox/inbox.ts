@@ -140,9 +140,11 @@ export class Inbox {
   /** Says that the list was opened: nothing in it is new any more. */
   async seen(): Promise<void> {
     if (this.state.unseen === 0) return;
+    this.#turn++; // an answer under way does not know it yet
     this.#took({ ...this.#counts, unseen: 0 });
     const counts = await this.#server.all("seen", this.state.category).catch(() => undefined); // the next time, then
-    if (counts) this.#told(counts);
+    this.#turn++;
+    if (counts) this.#took(counts);
   }
 
   read(id: string, read = true): void {
@@ -166,7 +168,7 @@ export class Inbox {
     const settled = unread.filter(({ actions }) => actions.length === 0).map(({ id }) => id);
     this.#changes.add(ids, { read: true }, async () => {
       const counts = await this.#server.all("read", this.state.category);
-      if (counts) this.#told(counts);
+      if (counts) this.#took(counts);
       this.#listener?.ack(settled);
       this.#refresh("all");
     });
@@ -222,8 +224,8 @@ export class Inbox {
   #change(ids: string[], change: InboxChange, undo?: InboxUndo, sent?: () => void): void {
     this.#changes.add(ids, change, async () => {
       for (const id of ids) {
-        const counts = await this.#server.change(id, change);
-        if (counts) this.#told(counts);
+        const counts = await this.#server.change(id, change, this.state.category);
+        if (counts) this.#took(counts);
       }
       sent?.();
     });

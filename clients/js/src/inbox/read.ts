@@ -21,9 +21,13 @@ const time = (v: unknown): Date | undefined => {
 };
 const count = (v: unknown): number => (Number.isSafeInteger(v) && (v as number) > 0 ? (v as number) : 0);
 
-/** The counts in an answer; undefined: it has none. */
-export const readCounts = (w: unknown): Counts | undefined =>
-  isObject(w) && "unread" in w ? { unseen: count(w.unseen), unread: count(w.unread) } : undefined;
+/** The counts in an answer, or those of a category in it; undefined: it has none. */
+export function readCounts(w: unknown, category = ""): Counts | undefined {
+  if (!isObject(w) || !("unread" in w)) return undefined;
+  const categories = isObject(w.categories) ? w.categories : {};
+  const of = category ? (Object.hasOwn(categories, category) ? categories[category] : undefined) : w;
+  return isObject(of) ? { unseen: count(of.unseen), unread: count(of.unread) } : { unseen: 0, unread: 0 };
+}
 
 /**
  * Reads a page. An item that is not sound loses what is wrong, and without an id it is left out: it must not take the
@@ -32,8 +36,7 @@ export const readCounts = (w: unknown): Counts | undefined =>
 export function readPage(w: unknown, category = ""): Page {
   if (!isObject(w) || !Array.isArray(w.items)) throw new Error("the server's answer is no page of an inbox");
   const items = w.items.filter((each) => isObject(each) && text(each.id)).map((each) => readItem(each as Wire));
-  const of = category ? isObject(w.categories) && w.categories[category] : w;
-  return { items, cursor: text(w.next_cursor), ...(readCounts(of) ?? { unseen: 0, unread: 0 }) };
+  return { items, cursor: text(w.next_cursor), ...(readCounts(w, category) ?? { unseen: 0, unread: 0 }) };
 }
 
 function readItem(w: Wire): InboxItem {

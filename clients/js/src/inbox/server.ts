@@ -28,13 +28,13 @@ export class InboxServer {
     return readPage(await this.#call("GET", "/v1/inbox", { state, category, cursor, limit: String(limit) }), category);
   }
 
-  async change(id: string, change: InboxChange): Promise<Counts | undefined> {
-    return readCounts(await this.#call("POST", `/v1/inbox/${encodeURIComponent(id)}`, {}, change));
+  async change(id: string, change: InboxChange, category: string): Promise<Counts | undefined> {
+    return readCounts(await this.#call("POST", `/v1/inbox/${encodeURIComponent(id)}`, {}, change), category);
   }
 
   /** Marks everything as seen, or as read, or all of a category. */
   async all(what: "seen" | "read", category: string): Promise<Counts | undefined> {
-    return readCounts(await this.#call("POST", `/v1/inbox/${what}`, {}, category ? { category } : {}));
+    return readCounts(await this.#call("POST", `/v1/inbox/${what}`, {}, category ? { category } : {}), category);
   }
 
   async preferences(recipient: string): Promise<InboxPreferences> {

@@ -56,7 +56,17 @@ export class InboxBackend {
   }
 
   get counts(): { unseen: number; unread: number } {
-    const kept = this.items.filter((i) => !i.archived_at);
+    return this.countsOf();
+  }
+
+  /** The counts as answers have them. */
+  private get counted() {
+    const categories = Object.fromEntries(this.items.map((i) => [i.category ?? "", this.countsOf(i.category ?? "")]));
+    return { ...this.counts, categories };
+  }
+
+  private countsOf(category?: string): { unseen: number; unread: number } {
+    const kept = this.items.filter((i) => !i.archived_at && (category ?? i.category ?? "") === (i.category ?? ""));
     return { unseen: kept.filter((i) => !i.seen_at).length, unread: kept.filter((i) => !i.read_at).length };
   }
 
@@ -142,13 +152,21 @@ export class InboxBackend {
     const from = q.get("cursor") ? all.findIndex((i) => i.id === q.get("cursor")) + 1 : 0;
     const items = all.slice(from, from + Number(q.get("limit") ?? 30));
     const last = items.at(-1);
-    return { items, ...this.counts, next_cursor: last && last !== all.at(-1) ? last.id : "" };
+    return { items, ...this.counted, next_cursor: last && last !== all.at(-1) ? last.id : "" };
   }
 
-  private change(what: string, body: Record<string, boolean>, json: (status: number, value: unknown) => void): void {
+  private change(
+    what: string,
+    body: Record<string, boolean | string>,
+    json: (status: number, value: unknown) => void,
+  ): void {
     const all = what === "seen" || what === "read";
-    const changed = this.items.filter((i) => (all ? mark(i, what) : i.id === decodeURIComponent(what) && put(i, body)));
-    json(changed.length > 0 || all ? 200 : 404, this.counts);
+    const { category } = body as { category?: string };
+    const these = this.items.filter((i) => !category || i.category === category);
+    const changed = these.filter((i) =>
+      all ? mark(i, what) : i.id === decodeURIComponent(what) && put(i, body as Record<string, boolean>),
+    );
+    json(changed.length > 0 || all ? 200 : 404, this.counted);
     if (changed.length > 0) this.tell(changed.map(({ id }) => id));
   }
 }
