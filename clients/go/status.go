@@ -12,6 +12,12 @@ import (
 	pb "godwit.dev/godwit/api/godwitpb"
 )
 
+// Digest names the digest in which a notification waits or into which it went.
+type Digest struct {
+	ID    string    `json:"id"`     // of the notification that the digest becomes
+	DueAt time.Time `json:"due_at"` // when it leaves at the latest
+}
+
 // Status is the state of one recipient's copy of a notification. The time of an event that has not happened is zero.
 type Status struct {
 	ID          string    `json:"id"`
@@ -27,6 +33,7 @@ type Status struct {
 	SettledAt   time.Time `json:"settled_at,omitzero"`
 	AckedAt     time.Time `json:"acked_at,omitzero"`
 	LatencyMS   float64   `json:"latency_ms"` // from when the notification was due to its acknowledgement
+	Digest      *Digest   `json:"digest"`     // nil: it has not gathered
 	Attempts    int       `json:"attempts"`   // number of deliveries; may lag, and be lost in a crash
 	Reply       *Replied  `json:"reply"`      // the recipient's answer; nil: none
 }

@@ -23,6 +23,8 @@ type Category struct {
 
 	Campaigns Limit  `json:"campaign_limit,omitzero"`   // campaigns that may reach one person; the zero one is none
 	Excess    Excess `json:"campaign_beyond,omitempty"` // what becomes of a message beyond Campaigns
+
+	Digest Digest `json:"digest,omitzero"` // gathers notifications
 }
 
 // Excess is what becomes of a campaign's message beyond a limit.

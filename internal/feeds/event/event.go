@@ -32,12 +32,16 @@ const (
 	Exhausted Type = "exhausted"
 	// Pressed says that somebody pressed a button below a message; its name is the detail.
 	Pressed Type = "pressed"
+
+	// Gathered says that a notification waits in a digest, and Digested that it went into one, whose id is the detail.
+	Gathered Type = "gathered"
+	Digested Type = "digested"
 )
 
 // Types lists all event types, in the order of the public contract.
 var Types = []Type{
 	Stored, Delivered, Acked, Replied, Expired, Replaced, Recalled, Failed, Online, Offline,
-	StepAccepted, StepFailed, StepUnknown, StepWithdrawn, Exhausted, Pressed,
+	StepAccepted, StepFailed, StepUnknown, StepWithdrawn, Exhausted, Pressed, Gathered, Digested,
 }
 
 // FromMailbox reports whether an event of this type can be recreated from the mailbox's record of its notification.

@@ -31,6 +31,7 @@ type Service struct {
 	reach Reach // nil: live is the only channel
 	fill  Fill  // nil: there are no templates
 	trace Tracer
+	apart Gatherer // nil: no notification waits for a digest
 	took  latency.Histogram
 	under atomic.Int64 // calls of Publish
 }
@@ -111,7 +112,7 @@ func (s *Service) Publish(ctx context.Context, app string, drafts []*notificatio
 	if len(batch) == 0 {
 		return results
 	}
-	err := s.append(ctx, batch, drafts, slots)
+	err := s.keep(ctx, app, batch, drafts, slots)
 	s.took.Observe(s.now().Sub(now))
 	for i, a := range batch {
 		r := &results[slots[i]]

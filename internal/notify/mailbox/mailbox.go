@@ -74,6 +74,7 @@ type Mailbox struct {
 	metrics counters
 	lists   sync.Pool // of *[]event.Event, empty
 	told    func(app, note, to string) bool
+	aside   Aside // nil: no copies are kept elsewhere
 }
 
 // New makes a Mailbox that observes its store.
@@ -182,11 +183,15 @@ func (m *Mailbox) Ack(ctx context.Context, app, recipient, device string, ids []
 // Recall withdraws a notification from one recipient, or from all if to is empty. n is the number of withdrawn copies; copies settled
 // earlier stay as they are. ErrNotFound: there is no such notification.
 func (m *Mailbox) Recall(ctx context.Context, app, id, to string) (n int, err error) {
-	records, err := m.Lookup(ctx, app, id, to)
-	if err != nil {
+	records, err := m.store.Lookup(ctx, app, id, to)
+	if err != nil && !errors.Is(err, ErrNotFound) {
 		return 0, err
 	}
-	if len(records) == 0 {
+	waiting, found, err := m.recallAside(ctx, app, id, to)
+	if err != nil {
+		return 0, fmt.Errorf("recall %s: %w", id, err)
+	}
+	if len(records) == 0 && !found {
 		return 0, fmt.Errorf("recall %s: %w", id, ErrNotFound)
 	}
 	var batch []*Settle
@@ -195,7 +200,8 @@ func (m *Mailbox) Recall(ctx context.Context, app, id, to string) (n int, err er
 			batch = append(batch, &Settle{App: app, Recipient: r.To, ID: id, Pos: r.Pos, As: notification.Recalled, At: m.now()})
 		}
 	}
-	return m.settle(ctx, batch, "recall "+id)
+	n, err = m.settle(ctx, batch, "recall "+id)
+	return waiting + n, err
 }
 
 func (m *Mailbox) settle(ctx context.Context, batch []*Settle, what string) (n int, err error) {

@@ -8,14 +8,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"godwit.dev/godwit/internal/campaigns/preference"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 func (p *program) categoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "category",
 		Short: "Say what holds for an app's categories",
-		Long: `Say what holds for the categories of an app's notifications: which of them nobody can refuse, how often they escalate, and how
-many campaigns reach one person. The commands need the server's operator key or an API key of role admin.`,
+		Long: `Say what holds for the categories of an app's notifications: which of them nobody can refuse, how often they escalate, how
+many campaigns reach one person, and which gather into digests. The commands need the server's operator key or an API key of role admin.`,
 		Args: subcommandOnly,
 		RunE: help,
 	}
@@ -30,7 +31,13 @@ type categoryJSON struct {
 	Limit     string `json:"escalate_limit"`
 	Campaigns string `json:"campaign_limit,omitempty"`
 	Beyond    string `json:"campaign_beyond,omitempty"`
-	Revision  string `json:"revision,omitempty"`
+	Digest    *struct {
+		Window   string  `json:"window"`
+		By       *string `json:"by"`
+		Max      int     `json:"max"`
+		Template *string `json:"template"`
+	} `json:"digest"`
+	Revision string `json:"revision,omitempty"`
 }
 
 func (p *program) categories() settings[categoryJSON] {
@@ -49,11 +56,18 @@ func (c *categoryJSON) limits() string {
 	if c.Campaigns != "" {
 		list = append(list, fmt.Sprintf("campaigns %s, %s", c.Campaigns, c.Beyond))
 	}
+	if d := c.Digest; d != nil {
+		text := "digest " + d.Window
+		if d.By != nil {
+			text += " by " + clean(*d.By)
+		}
+		list = append(list, text)
+	}
 	return strings.Join(list, "; ")
 }
 
 func (p *program) categorySetCommand() *cobra.Command {
-	var appName, limit, campaigns, beyond string
+	var appName, limit, campaigns, beyond, window string
 	var c preference.Category
 	cmd := &cobra.Command{
 		Use:   "set CATEGORY",
@@ -62,8 +76,8 @@ func (p *program) categorySetCommand() *cobra.Command {
 has none.`,
 		Args: exactly("category"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if limit == "" && campaigns == "" && !c.Critical {
-				return withHint(usagef("nothing is said of %s", args[0]), "give --critical, --escalate-limit or --campaign-limit, or take back what was said with godwit category delete")
+			if limit == "" && campaigns == "" && window == "" && !c.Critical {
+				return withHint(usagef("nothing is said of %s", args[0]), "give --critical, --escalate-limit, --campaign-limit or --digest-window, or take back what was said with godwit category delete")
 			}
 			if limit != "" {
 				if c.Limit, err = preference.ParseLimit(limit); err != nil {
@@ -79,6 +93,9 @@ has none.`,
 				return err
 			}
 			body := map[string]any{"critical": c.Critical}
+			if err := addDigest(body, window, &c.Digest); err != nil {
+				return err
+			}
 			if limit != "" {
 				body["escalate_limit"] = limit
 			}
@@ -102,8 +119,40 @@ has none.`,
 	cmd.Flags().StringVar(&limit, "escalate-limit", "", "most steps beyond live that begin for a recipient, like 3/m, 10/h or 20/d")
 	cmd.Flags().StringVar(&campaigns, "campaign-limit", "", "most campaigns that reach one person, like 1/8h, 3/d or 5/7d")
 	cmd.Flags().StringVar(&beyond, "campaign-beyond", preference.Defer.String(), "what becomes of a campaign's message beyond the limit: defer (it is sent when the limit allows) or suppress")
+	cmd.Flags().StringVar(&window, "digest-window", "", "gathers notifications: the first of a key waits so long, like 10m or 24h, and one leaves for all")
+	cmd.Flags().StringVar(&c.Digest.By, "digest-by", "", "field of the data whose value is the key, like post or order.id (default: all of a recipient gather together)")
+	cmd.Flags().IntVar(&c.Digest.Max, "digest-max", 0, "notifications with which a digest leaves at once (default 1000)")
+	cmd.Flags().StringVar(&c.Digest.Template, "digest-template", "", "template that makes the digest (default: a plain text)")
 	p.categories().changeFlags(p, cmd, &appName)
 	return cmd
+}
+
+// addDigest adds how a category gathers to the body of a call.
+func addDigest(body map[string]any, window string, d *preference.Digest) (err error) {
+	if window == "" {
+		if !d.IsZero() {
+			return withHint(usagef("a category that gathers needs a window"), "give --digest-window, like 10m")
+		}
+		return nil
+	}
+	if d.Window, err = notification.ParseDuration(window); err != nil {
+		return usagef("--digest-window: %w", err)
+	}
+	if err := d.Check(); err != nil {
+		return err
+	}
+	said := map[string]any{"window": window}
+	if d.By != "" {
+		said["by"] = d.By
+	}
+	if d.Max != 0 {
+		said["max"] = d.Max
+	}
+	if d.Template != "" {
+		said["template"] = d.Template
+	}
+	body["digest"] = said
+	return nil
 }
 
 func (p *program) categoryDeleteCommand() *cobra.Command {

@@ -25,6 +25,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/pubsub"
 	"godwit.dev/godwit/internal/messaging/request"
 	"godwit.dev/godwit/internal/notify/delivery"
+	"godwit.dev/godwit/internal/notify/digest"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/notify/session"
@@ -110,6 +111,7 @@ type Services struct {
 	Objects   *signal.Service
 	Topics    *pubsub.Service
 	Requests  *request.Service
+	Digests   *digest.Service // nil unless the module digest brings the tables
 	Bus       *bus.Bus
 	Events    event.Log
 	Doors

@@ -21,8 +21,10 @@ import (
 	"godwit.dev/godwit/internal/sending/webhook"
 	"godwit.dev/godwit/internal/sending/webpush"
 	"godwit.dev/godwit/internal/server/app/datadir"
+	"godwit.dev/godwit/internal/server/digests"
 	"godwit.dev/godwit/internal/server/docsite"
 	"godwit.dev/godwit/internal/server/module"
+	"godwit.dev/godwit/internal/store/digestdb"
 	"godwit.dev/godwit/internal/store/redisstream"
 )
 
@@ -32,6 +34,7 @@ func All() []module.Module {
 		natsgate.Module(),
 		mqttgate.Module(),
 		docsite.Module(),
+		digests.Module(digestdb.Migrations()),
 		channelOf(push.WebPush, func(o channel.Options) channel.Kind {
 			return webpush.Kind{Targets: o.Targets.Strangers(), Server: o.PublicURL}
 		}),

@@ -2,12 +2,16 @@ package operator
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
+	"strings"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/campaigns/preference"
 	"godwit.dev/godwit/internal/cluster/setting"
+	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
@@ -28,7 +32,17 @@ type categoryJSON struct {
 	Campaigns string `json:"campaign_limit,omitempty"`
 	Excess    string `json:"campaign_beyond,omitempty"` // with campaign_limit
 
+	Digest *digestJSON `json:"digest"`
+
 	revised
+}
+
+// digestJSON says how a category gathers.
+type digestJSON struct {
+	Window   string  `json:"window"`
+	By       *string `json:"by"`
+	Max      int     `json:"max"`
+	Template *string `json:"template"`
 }
 
 func viewCategory(name string, c preference.Category) categoryJSON {
@@ -36,7 +50,36 @@ func viewCategory(name string, c preference.Category) categoryJSON {
 	if !c.Campaigns.IsZero() {
 		v.Campaigns, v.Excess = c.Campaigns.String(), c.Excess.String()
 	}
+	if d := c.Digest; !d.IsZero() {
+		v.Digest = &digestJSON{Window: d.WindowText(), By: call.OrNull(d.By), Max: d.Most(), Template: call.OrNull(d.Template)}
+	}
 	return v
+}
+
+// readDigest reads how a category gathers.
+func readDigest(d *preference.Digest) call.Reader {
+	return func(field string, raw json.RawMessage) error {
+		if raw[0] != '{' {
+			return call.WrongType(field, "an object", raw)
+		}
+		err := call.Fields{
+			"window": call.Reader(func(_ string, raw json.RawMessage) (err error) {
+				text := strings.Trim(string(raw), `"`)
+				if d.Window, err = notification.ParseDuration(text); err != nil {
+					return notification.BadField("window", "must be a duration like 10m")
+				}
+				return nil
+			}),
+			"by": &d.By, "max": &d.Max, "template": &d.Template,
+		}.DecodeOrNull(raw)
+		if bad, ok := errors.AsType[*notification.FieldError](err); ok {
+			return notification.BadField(field+"."+bad.Field, "%s", bad.Problem)
+		}
+		if err != nil {
+			return err
+		}
+		return d.Check()
+	}
 }
 
 // categories returns the calls below /v1/categories. A PUT resets omitted settings to their defaults.
@@ -86,6 +129,7 @@ func decodeCategory(body []byte) (said preference.Category, err error) {
 			said.Excess, err = preference.ParseExcess(text)
 			return err
 		}),
+		"digest": readDigest(&said.Digest),
 	}.DecodeOrNull(body)
 	return said, err
 }

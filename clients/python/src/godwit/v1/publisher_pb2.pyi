@@ -20,7 +20,7 @@ ACK_MODE_ALL: AckMode
 ACK_MODE_NONE: AckMode
 
 class PublishRequest(_message.Message):
-    __slots__ = ("to", "id", "title", "body", "category", "data", "content_type", "ttl_ms", "expires_at_ms", "send_at_ms", "collapse_key", "priority", "ack", "escalate", "reply_by_ms", "template", "variables", "locale")
+    __slots__ = ("to", "id", "title", "body", "category", "data", "content_type", "ttl_ms", "expires_at_ms", "send_at_ms", "collapse_key", "priority", "ack", "escalate", "reply_by_ms", "template", "variables", "locale", "digest_key")
     class VariablesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -46,6 +46,7 @@ class PublishRequest(_message.Message):
     TEMPLATE_FIELD_NUMBER: _ClassVar[int]
     VARIABLES_FIELD_NUMBER: _ClassVar[int]
     LOCALE_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_KEY_FIELD_NUMBER: _ClassVar[int]
     to: _containers.RepeatedScalarFieldContainer[str]
     id: str
     title: str
@@ -64,7 +65,8 @@ class PublishRequest(_message.Message):
     template: str
     variables: _containers.ScalarMap[str, str]
     locale: str
-    def __init__(self, to: _Optional[_Iterable[str]] = ..., id: _Optional[str] = ..., title: _Optional[str] = ..., body: _Optional[str] = ..., category: _Optional[str] = ..., data: _Optional[bytes] = ..., content_type: _Optional[str] = ..., ttl_ms: _Optional[int] = ..., expires_at_ms: _Optional[int] = ..., send_at_ms: _Optional[int] = ..., collapse_key: _Optional[str] = ..., priority: _Optional[_Union[_client_pb2.Priority, str]] = ..., ack: _Optional[_Union[AckMode, str]] = ..., escalate: _Optional[_Iterable[_Union[EscalationStep, _Mapping]]] = ..., reply_by_ms: _Optional[int] = ..., template: _Optional[str] = ..., variables: _Optional[_Mapping[str, str]] = ..., locale: _Optional[str] = ...) -> None: ...
+    digest_key: str
+    def __init__(self, to: _Optional[_Iterable[str]] = ..., id: _Optional[str] = ..., title: _Optional[str] = ..., body: _Optional[str] = ..., category: _Optional[str] = ..., data: _Optional[bytes] = ..., content_type: _Optional[str] = ..., ttl_ms: _Optional[int] = ..., expires_at_ms: _Optional[int] = ..., send_at_ms: _Optional[int] = ..., collapse_key: _Optional[str] = ..., priority: _Optional[_Union[_client_pb2.Priority, str]] = ..., ack: _Optional[_Union[AckMode, str]] = ..., escalate: _Optional[_Iterable[_Union[EscalationStep, _Mapping]]] = ..., reply_by_ms: _Optional[int] = ..., template: _Optional[str] = ..., variables: _Optional[_Mapping[str, str]] = ..., locale: _Optional[str] = ..., digest_key: _Optional[str] = ...) -> None: ...
 
 class EscalationStep(_message.Message):
     __slots__ = ("channel", "after_ms", "settle", "withdraw", "to")
@@ -133,7 +135,7 @@ class StatusResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[NotificationStatus, _Mapping]]] = ...) -> None: ...
 
 class NotificationStatus(_message.Message):
-    __slots__ = ("id", "to", "status", "priority", "ack", "seq", "created_at_ms", "send_at_ms", "expires_at_ms", "delivered_at_ms", "settled_at_ms", "acked_at_ms", "latency_ms", "attempts", "reply", "channels")
+    __slots__ = ("id", "to", "status", "priority", "ack", "seq", "created_at_ms", "send_at_ms", "expires_at_ms", "delivered_at_ms", "settled_at_ms", "acked_at_ms", "latency_ms", "attempts", "reply", "channels", "digest", "digest_due_ms")
     ID_FIELD_NUMBER: _ClassVar[int]
     TO_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -150,6 +152,8 @@ class NotificationStatus(_message.Message):
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     REPLY_FIELD_NUMBER: _ClassVar[int]
     CHANNELS_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_DUE_MS_FIELD_NUMBER: _ClassVar[int]
     id: str
     to: str
     status: str
@@ -166,7 +170,9 @@ class NotificationStatus(_message.Message):
     attempts: int
     reply: NotificationReply
     channels: _containers.RepeatedCompositeFieldContainer[ChannelStatus]
-    def __init__(self, id: _Optional[str] = ..., to: _Optional[str] = ..., status: _Optional[str] = ..., priority: _Optional[_Union[_client_pb2.Priority, str]] = ..., ack: _Optional[_Union[AckMode, str]] = ..., seq: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., send_at_ms: _Optional[int] = ..., expires_at_ms: _Optional[int] = ..., delivered_at_ms: _Optional[int] = ..., settled_at_ms: _Optional[int] = ..., acked_at_ms: _Optional[int] = ..., latency_ms: _Optional[int] = ..., attempts: _Optional[int] = ..., reply: _Optional[_Union[NotificationReply, _Mapping]] = ..., channels: _Optional[_Iterable[_Union[ChannelStatus, _Mapping]]] = ...) -> None: ...
+    digest: str
+    digest_due_ms: int
+    def __init__(self, id: _Optional[str] = ..., to: _Optional[str] = ..., status: _Optional[str] = ..., priority: _Optional[_Union[_client_pb2.Priority, str]] = ..., ack: _Optional[_Union[AckMode, str]] = ..., seq: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., send_at_ms: _Optional[int] = ..., expires_at_ms: _Optional[int] = ..., delivered_at_ms: _Optional[int] = ..., settled_at_ms: _Optional[int] = ..., acked_at_ms: _Optional[int] = ..., latency_ms: _Optional[int] = ..., attempts: _Optional[int] = ..., reply: _Optional[_Union[NotificationReply, _Mapping]] = ..., channels: _Optional[_Iterable[_Union[ChannelStatus, _Mapping]]] = ..., digest: _Optional[str] = ..., digest_due_ms: _Optional[int] = ...) -> None: ...
 
 class NotificationReply(_message.Message):
     __slots__ = ("status", "content_type", "data")
