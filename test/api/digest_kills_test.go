@@ -14,7 +14,8 @@ func TestEachNotificationIsInOneDigestThroughKills(t *testing.T) {
 	t.Parallel()
 	k := inFiles(t)
 	s := blackbox.Start(t, k.serve()...)
-	g := &blackbox.Gathering{Keys: thorough.Rounds(300, 10_000), Items: 4, Node: func() *blackbox.Server { return s }}
+	g := &blackbox.Gathering{Keys: thorough.Rounds(300, 10_000), Items: 4, Nodes: []*blackbox.Server{s}}
+	g.Prepare(t)
 	var killing sync.WaitGroup
 	killing.Go(func() {
 		for range thorough.Rounds(4, 25) {
@@ -25,7 +26,7 @@ func TestEachNotificationIsInOneDigestThroughKills(t *testing.T) {
 			}
 		}
 	})
-	g.Run(t)
+	g.Run()
 	killing.Wait()
 	g.Check(s)
 }

@@ -17,8 +17,8 @@ import (
 type Gathering struct {
 	Keys  int // digests, at least
 	Items int // notifications of a key
-	// Node returns a server to publish to; it may be down.
-	Node func() *Server
+	// Nodes are the servers to publish to; each may be down at times.
+	Nodes []*Server
 
 	t testing.TB
 }
@@ -38,13 +38,26 @@ const (
 
 func (g *Gathering) to(key int) string { return fmt.Sprint("reader-", key/keysOfOne) }
 
-// Run publishes all notifications, repeating each with its id until it is accepted.
-func (g *Gathering) Run(t testing.TB) {
+// Prepare makes the category gather. It must be called before a server is killed.
+func (g *Gathering) Prepare(t testing.TB) {
 	t.Helper()
 	g.t = t
-	Eventually(t, "the category gathers", func() error {
-		return g.try(http.MethodPut, "/v1/categories/"+gatherCategory, map[string]any{"digest": map[string]any{"window": "3s", "by": "key", "max": gatherMost}})
-	})
+	g.Nodes[0].API().Call(t, http.MethodPut, "/v1/categories/"+gatherCategory, map[string]any{"digest": map[string]any{"window": "3s", "by": "key", "max": gatherMost}}, nil)
+	for _, n := range g.Nodes {
+		Eventually(t, "each node knows that the category gathers", func() error {
+			a, err := n.API().Do(t.Context(), http.MethodGet, "/v1/categories/"+gatherCategory, nil)
+			if err == nil && a.Status != http.StatusOK {
+				err = fmt.Errorf("%d: %s", a.Status, a.Body)
+			}
+			return err
+		})
+	}
+}
+
+// Run publishes all notifications, repeating each with its id until it is accepted.
+func (g *Gathering) Run() {
+	t := g.t
+	t.Helper()
 	ids := make(chan [2]int)
 	var wg sync.WaitGroup
 	for range gatherPublishers {
@@ -73,7 +86,7 @@ func (g *Gathering) publish(key, item int) error {
 func (g *Gathering) try(method, path string, body any) error {
 	ctx, cancel := context.WithTimeout(context.Background(), gatherPatience)
 	defer cancel()
-	api := g.Node().API()
+	api := g.Nodes[rand.N(len(g.Nodes))].API()
 	defer api.HTTP.CloseIdleConnections()
 	a, err := api.Do(ctx, method, path, body)
 	if err == nil && a.Status >= http.StatusMultipleChoices {

@@ -1,7 +1,6 @@
 package cluster
 
 import (
-	"math/rand/v2"
 	"sync"
 	"testing"
 	"time"
@@ -16,7 +15,8 @@ func TestEachNotificationIsInOneDigestOnThreeNodes(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
 	c := Start(t, Options{})
-	g := &blackbox.Gathering{Keys: thorough.Rounds(300, 10_000), Items: 4, Node: func() *blackbox.Server { return c.Nodes[rand.N(len(c.Nodes))] }}
+	g := &blackbox.Gathering{Keys: thorough.Rounds(300, 10_000), Items: 4, Nodes: c.Nodes}
+	g.Prepare(t)
 	var killing sync.WaitGroup
 	killing.Go(func() {
 		for round := range thorough.Rounds(3, 24) {
@@ -28,7 +28,7 @@ func TestEachNotificationIsInOneDigestOnThreeNodes(t *testing.T) {
 			}
 		}
 	})
-	g.Run(t)
+	g.Run()
 	killing.Wait()
 	g.Check(c.Nodes[0])
 }
