@@ -145,6 +145,7 @@ func (s *Service) leave(ctx context.Context, due []Ref) (done int, err error) {
 		evs = s.tell(evs, event.Expired, l.App, l.To, l.Expired, "", now)
 		if len(l.Newest) == 0 {
 			done++
+			s.less(l.App, 1, len(l.Expired))
 			s.metrics.digests.WithLabelValues("empty").Inc()
 			continue
 		}
@@ -300,6 +301,7 @@ func (s *Service) end(ctx context.Context, app string, list []*Leaving, as State
 			detail = l.ID
 		}
 		evs = s.tell(evs, what, app, l.To, items[i], detail, now)
+		s.less(app, 1, len(items[i]))
 	}
 	s.emit(evs)
 	return nil

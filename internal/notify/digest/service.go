@@ -275,7 +275,16 @@ func (s *Service) Recall(ctx context.Context, app, id, to string) (n int, found 
 		evs = s.tell(evs, event.Recalled, app, to, []string{id}, "", now)
 	}
 	s.emit(evs)
+	s.less(app, 0, len(recalled))
 	return len(recalled), found, err
+}
+
+// less counts what does not wait any more, until what waits is read again.
+func (s *Service) less(app string, digests, items int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	c := s.waiting[app]
+	s.waiting[app] = Count{max(c.Digests-int64(digests), 0), max(c.Items-int64(items), 0)}
 }
 
 // Digests lists digests; see Store.
@@ -293,11 +302,8 @@ func (s *Service) EraseRecipient(ctx context.Context, app, recipient string) (in
 	return s.cfg.Store.EraseRecipient(ctx, app, recipient)
 }
 
-// EraseApp deletes an app's items and digests.
-func (s *Service) EraseApp(ctx context.Context, app string) error {
-	if err := s.cfg.Store.EraseApp(ctx, app); err != nil {
-		return err
-	}
+// ForgetApp forgets what waits for an app whose data is erased from the store.
+func (s *Service) ForgetApp(_ context.Context, app string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.waiting, app)

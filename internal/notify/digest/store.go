@@ -9,7 +9,7 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// Module is the name of the module with the tables of digests.
+// Module is the name of the module that sends digests, and of their tables.
 const Module = "digest"
 
 // Limits. A digest leaves at once when it reaches one of the first two.

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
 	"time"
 
@@ -19,13 +18,13 @@ import (
 // patience limits how long the digests that are leaving may take when the server stops.
 const patience = 10 * time.Second
 
-// Module serves digests, whose tables these migrations make.
-func Module(sqlite, postgres fs.FS) module.Module {
+// Module serves digests. Without it, nothing gathers.
+func Module() module.Module {
 	return module.Module{
-		Name: digest.Module, Tables: module.Tables{SQLite: sqlite, Postgres: postgres},
+		Name: digest.Module,
 		Start: func(_ context.Context, h *module.Host) error {
 			s := &server{digests: h.Digests}
-			h.EraseApp(h.Digests.EraseApp)
+			h.EraseApp(h.Digests.ForgetApp)
 			h.EraseRecipient(h.Digests.EraseRecipient)
 			h.Run("digests", patience, h.Digests.Run)
 			return errors.Join(

@@ -106,12 +106,11 @@ type Services struct {
 	Version   string
 	Access    *access.Registry
 	Mailbox   *mailbox.Mailbox
-	Publisher *delivery.Service
+	Publishing
 	Hub       *session.Hub
 	Objects   *signal.Service
 	Topics    *pubsub.Service
 	Requests  *request.Service
-	Digests   *digest.Service // nil unless the module digest brings the tables
 	Bus       *bus.Bus
 	Events    event.Log
 	Doors
@@ -126,6 +125,12 @@ type Services struct {
 	Commands func() []Command
 	// ListenAddr is the address to bind for the setting with this key. Empty: off.
 	ListenAddr func(key string) (string, error)
+}
+
+// Publishing stores notifications.
+type Publishing struct {
+	Publisher *delivery.Service
+	Digests   *digest.Service // nil unless the server has the module that sends digests
 }
 
 // Doors are what gateways share: event loops and limits.

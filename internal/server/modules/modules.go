@@ -24,7 +24,6 @@ import (
 	"godwit.dev/godwit/internal/server/digests"
 	"godwit.dev/godwit/internal/server/docsite"
 	"godwit.dev/godwit/internal/server/module"
-	"godwit.dev/godwit/internal/store/digestdb"
 	"godwit.dev/godwit/internal/store/redisstream"
 )
 
@@ -34,7 +33,7 @@ func All() []module.Module {
 		natsgate.Module(),
 		mqttgate.Module(),
 		docsite.Module(),
-		digests.Module(digestdb.Migrations()),
+		digests.Module(),
 		channelOf(push.WebPush, func(o channel.Options) channel.Kind {
 			return webpush.Kind{Targets: o.Targets.Strangers(), Server: o.PublicURL}
 		}),

@@ -2,22 +2,21 @@ package core
 
 import (
 	"context"
-
-	"github.com/oklog/ulid/v2"
+	"slices"
 
 	"godwit.dev/godwit/internal/notify/digest"
 	"godwit.dev/godwit/internal/server/app/ground"
-	"godwit.dev/godwit/internal/store/digestdb"
+	"godwit.dev/godwit/internal/server/module"
 )
 
-// startDigests starts the service that keeps what waits for a digest. It must be there before anything publishes; the module starts the sending.
+// startDigests starts the service that keeps what waits for a digest, if the server has the module that sends digests. It must be there before
+// anything publishes, and modules start later.
 func (c *Core) startDigests(ctx context.Context, g *ground.Ground) error {
-	db := g.Stores.Database(digest.Module)
-	if db == nil {
+	if !slices.ContainsFunc(g.Modules, func(m module.Module) bool { return m.Name == digest.Module }) {
 		return nil
 	}
 	c.Digests = digest.New(digest.Config{
-		Store: digestdb.New(db, func() string { return ulid.Make().String() }), Mailboxes: g.Stores.Mailbox, Publisher: c.Publisher, Recall: c.Mailbox.Recall,
+		Store: g.Stores.Digests, Mailboxes: g.Stores.Mailbox, Publisher: c.Publisher, Recall: c.Mailbox.Recall,
 		Categories: g.Access.Categories, Gathers: g.Access.Gathers, Fill: c.Templates.Fill, Events: g.Stores.Events,
 		Own: g.Own("digests"), Now: g.Stores.Clock, Retain: g.Settings.Retain.D(), Log: g.Log,
 	})
