@@ -36,7 +36,7 @@ type categoryJSON struct {
 		By       *string `json:"by"`
 		Max      int     `json:"max"`
 		Template *string `json:"template"`
-	} `json:"digest"`
+	} `json:"digest,omitempty"`
 	Revision string `json:"revision,omitempty"`
 }
 

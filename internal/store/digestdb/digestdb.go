@@ -6,6 +6,8 @@ import (
 	"embed"
 	"fmt"
 	"io/fs"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -120,9 +122,10 @@ func (s *Store) Lookup(ctx context.Context, app, id, to string, now time.Time) (
 				r.SettledAt = r.ExpiresAt
 			}
 			return r, err
-		}, query+" ORDER BY i.recipient", args...)
+		}, query, args...)
 		return err
 	})
+	slices.SortFunc(records, func(a, b mailbox.Record) int { return strings.Compare(a.To, b.To) }) // sorted by SQLite it would read all items of the app
 	return records, err
 }
 

@@ -32,7 +32,7 @@ type categoryJSON struct {
 	Campaigns string `json:"campaign_limit,omitempty"`
 	Excess    string `json:"campaign_beyond,omitempty"` // with campaign_limit
 
-	Digest *digestJSON `json:"digest"`
+	Digest *digestJSON `json:"digest,omitempty"`
 
 	revised
 }

@@ -2,6 +2,7 @@ CREATE TABLE digest (app text NOT NULL, id text NOT NULL, recipient text NOT NUL
 CREATE UNIQUE INDEX digest_open ON digest (app, recipient, category, key) WHERE state = 1;
 CREATE INDEX digest_due ON digest (due) WHERE state < 3;
 CREATE INDEX digest_of ON digest (app, recipient, id);
+CREATE INDEX digest_waiting ON digest (app, id) WHERE state < 3;
 CREATE INDEX digest_ended ON digest (ended) WHERE state > 2;
 CREATE TABLE item (app text NOT NULL, recipient text NOT NULL, id text NOT NULL, digest text NOT NULL, n bigint NOT NULL, status bigint NOT NULL, created bigint NOT NULL, expires bigint NOT NULL, settled bigint NOT NULL, collapse text NOT NULL, sum bytea NOT NULL, body text NOT NULL, size bigint NOT NULL, PRIMARY KEY (app, recipient, id));
 CREATE INDEX item_digest ON item (app, digest, n);
