@@ -25,7 +25,8 @@ type Gathering struct {
 
 // Sizes of a Gathering.
 const (
-	keysOfOne        = 50 // keys of one recipient
+	keysOfOne        = 50  // keys of one recipient
+	keysTogether     = 100 // keys whose notifications are published within a window
 	gatherPublishers = 8
 	gatherPatience   = 5 * time.Second // for one answer; a server that is killed gives none
 )
@@ -69,9 +70,11 @@ func (g *Gathering) Run() {
 			}
 		})
 	}
-	for item := range g.Items {
-		for key := range g.Keys {
-			ids <- [2]int{key, item}
+	for from := 0; from < g.Keys; from += keysTogether {
+		for item := range g.Items {
+			for key := from; key < min(from+keysTogether, g.Keys); key++ {
+				ids <- [2]int{key, item}
+			}
 		}
 	}
 	close(ids)

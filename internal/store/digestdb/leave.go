@@ -190,8 +190,7 @@ func (s *Store) Digest(ctx context.Context, app, id string) (d digest.Digest, it
 func (s *Store) Waiting(ctx context.Context) (all map[string]digest.Count, err error) {
 	err = s.db.Read(ctx, "count the digests that wait", func(ctx context.Context, tx sqltx.Tx) error {
 		all = make(map[string]digest.Count)
-		// The condition on due makes SQLite choose the index of those that wait.
-		return tx.Each(ctx, "SELECT app, count(*), CAST(sum(items) AS bigint) FROM digest WHERE state < 3 AND due > 0 GROUP BY app", nil, func(row sqltx.Row) error {
+		return tx.Each(ctx, "SELECT app, count(*), CAST(sum(items) AS bigint) FROM digest WHERE state < 3 GROUP BY app", nil, func(row sqltx.Row) error {
 			var app string
 			var c digest.Count
 			err := row.Scan(&app, &c.Digests, &c.Items)
