@@ -160,10 +160,11 @@ func (s *Store) Recall(ctx context.Context, app, id, to string, now time.Time) (
 		all, err := sqltx.Collect(ctx, tx, func(row sqltx.Row) (o one, err error) {
 			err = row.Scan(&o.to, &o.digest, &o.size, &o.status, &o.expires)
 			return o, err
-		}, query+" ORDER BY digest", args...)
+		}, query, args...)
 		if err != nil {
 			return err
 		}
+		slices.SortFunc(all, func(a, b one) int { return strings.Compare(a.digest, b.digest) }) // as all lock them; sorted by SQLite it would read all items of the app
 		found = len(all) > 0
 		for _, o := range all {
 			if shown(o.status, o.expires, now) != notification.Gathered {
