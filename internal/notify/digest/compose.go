@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/campaigns/template"
@@ -208,6 +207,3 @@ func fit(v map[string]string) map[string]string {
 	}
 	return v
 }
-
-// expiry is when an item without an expiry of its own expires: as long after its digest as a notification without ttl lasts.
-func expiry(due time.Time) time.Time { return due.Add(notification.DefaultTTL) }

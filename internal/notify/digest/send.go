@@ -38,18 +38,18 @@ func (s *Service) Run(ctx context.Context) error {
 	}
 	release := own("all", s.send)
 	var wg sync.WaitGroup
-	wg.Go(func() { s.repeat(ctx, countEvery, "digests could not be counted", s.Load) })
-	wg.Go(func() { s.repeat(ctx, pruneEvery, "old digests could not be deleted", s.prune) })
+	wg.Go(func() { s.repeat(ctx, countEvery, s.Load) })
+	wg.Go(func() { s.repeat(ctx, pruneEvery, s.prune) })
 	<-ctx.Done()
 	wg.Wait()
 	release()
 	return nil
 }
 
-func (s *Service) repeat(ctx context.Context, every time.Duration, failed string, work func(context.Context) error) {
+func (s *Service) repeat(ctx context.Context, every time.Duration, work func(context.Context) error) {
 	for pause.For(ctx, every) {
 		if err := work(ctx); err != nil && ctx.Err() == nil {
-			s.cfg.Log.WarnContext(ctx, failed, "error", err)
+			s.cfg.Log.WarnContext(ctx, "upkeep of digests failed, will try again", "error", err)
 		}
 	}
 }

@@ -100,19 +100,19 @@ type Gate interface {
 
 // Services are the parts of the server that modules may use.
 type Services struct {
-	Log       *slog.Logger
-	Now       func() time.Time
-	Node      string // this node's name
-	Version   string
-	Access    *access.Registry
-	Mailbox   *mailbox.Mailbox
+	Log     *slog.Logger
+	Now     func() time.Time
+	Node    string // this node's name
+	Version string
+	Access  *access.Registry
+	Mailbox *mailbox.Mailbox
 	Publishing
-	Hub       *session.Hub
-	Objects   *signal.Service
-	Topics    *pubsub.Service
-	Requests  *request.Service
-	Bus       *bus.Bus
-	Events    event.Log
+	Hub      *session.Hub
+	Objects  *signal.Service
+	Topics   *pubsub.Service
+	Requests *request.Service
+	Bus      *bus.Bus
+	Events   event.Log
 	Doors
 	Draining <-chan struct{} // closed when the server stops or drains
 	// Own takes leases on an app's work that only one node may do at a time. Nil: there are no other nodes.
