@@ -3,11 +3,13 @@ package digestdb_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/oklog/ulid/v2"
 	"go.uber.org/goleak"
 
 	"godwit.dev/godwit/internal/notify/digest"
+	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/digestdb"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
@@ -70,4 +72,53 @@ func TestDigestsInPostgreSQL(t *testing.T) {
 	storetest.Digests(t, a)
 	storetest.DigestsTogether(t, thorough.Rounds(items, manyItems), a, b)
 	leavesNothing(t, db)
+}
+
+func TestDigestsMoveToPostgreSQL(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	s, err := store.Open(t.Context(), store.Config{Data: data, MinFree: 1 << 20})
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	for _, key := range []string{"left", "waits"} {
+		l := &digest.Lot{App: "shop", ID: key, To: []string{"ann", "bob"}, Category: "c", Key: key, Created: now, Sum: []byte{0, 255}, Body: []byte("body"), Window: time.Hour, Most: 10}
+		if err := s.Digests.Gather(t.Context(), []*digest.Lot{l}, now); err != nil {
+			t.Fatal(err)
+		}
+		if key == "left" {
+			due, _, err := s.Digests.Due(t.Context(), now.Add(time.Hour), 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Digests.Seal(t.Context(), due, now); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.Digests.End(t.Context(), due, digest.Sent, now); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	url := pgtest.Database(t)
+	if _, err := store.MoveToPostgres(t.Context(), store.MoveConfig{Data: data, Postgres: url}); err != nil {
+		t.Fatal(err)
+	}
+	moved, _ := open(t, store.Config{Node: "a", Postgres: url})
+	for id, want := range map[string]notification.Status{"left": notification.Digested, "waits": notification.Gathered} {
+		if got, err := moved.Lookup(t.Context(), "shop", id, "", now); err != nil || len(got) != 2 || got[1].Status != want || got[1].To != "bob" {
+			t.Errorf("%s: %+v, %v; want it to be %s", id, got, err, want)
+		}
+	}
+	due, _, err := moved.Due(t.Context(), now.Add(time.Hour), 10)
+	if err != nil || len(due) != 2 {
+		t.Fatalf("%d are due, %v", len(due), err)
+	}
+	leaving, err := moved.Seal(t.Context(), due, now)
+	if err != nil || len(leaving) != 2 || len(leaving[0].Newest) != 1 || string(leaving[0].Newest[0].Body) != "body" {
+		t.Errorf("leaving: %+v, %v", leaving, err)
+	}
 }
