@@ -678,7 +678,7 @@ type NotificationStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	To    string                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
-	// scheduled, stored, delivered, acked, replied, expired, replaced, recalled or failed; of what gathers, gathered or digested.
+	// scheduled, stored, delivered, acked, replied, expired, replaced, recalled or failed. A copy for a digest is gathered, then digested.
 	Status   string   `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	Priority Priority `protobuf:"varint,4,opt,name=priority,proto3,enum=godwit.v1.Priority" json:"priority,omitempty"`
 	Ack      AckMode  `protobuf:"varint,5,opt,name=ack,proto3,enum=godwit.v1.AckMode" json:"ack,omitempty"`

@@ -116,7 +116,7 @@ func (s *Service) rules(app, category string) preference.Digest {
 	return c.Digest
 }
 
-// gathers reports whether a draft waits for a digest. What is urgent, asks for an answer or has its own time goes around it.
+// gathers reports whether a draft waits for a digest. Urgent ones, questions and those with a time of their own go around it.
 func gathers(d *notification.Draft, n *notification.Notification, rules preference.Digest) bool {
 	return !rules.IsZero() && !d.Alone && n.Priority != notification.High && n.ReplyBy.IsZero() && n.SendAt.IsZero()
 }
@@ -208,7 +208,7 @@ func results(a *mailbox.Append, l *Lot) []bool {
 	return taken
 }
 
-// gathered tells of what was stored.
+// gathered counts new items, emits their events, and wakes the sender.
 func (s *Service) gathered(lots []*Lot, now time.Time) {
 	var evs []event.Event
 	next := int64(0)

@@ -135,7 +135,7 @@ type Store interface {
 	// Apps lists the apps with items.
 	Apps(ctx context.Context) ([]string, error)
 
-	// Prune deletes items and digests that ended before a time, a limited number of them.
+	// Prune deletes some of the items and digests that ended before a time.
 	Prune(ctx context.Context, before time.Time) (more bool, err error)
 	EraseRecipient(ctx context.Context, app, recipient string) (n int, err error)
 	EraseApp(ctx context.Context, app string) error

@@ -226,7 +226,7 @@ func (s *Store) Prune(ctx context.Context, before time.Time) (more bool, err err
 // EraseRecipient implements digest.Store.
 func (s *Store) EraseRecipient(ctx context.Context, app, recipient string) (n int, err error) {
 	err = s.db.Change(ctx, "erase a recipient's digests", func(ctx context.Context, tx sqltx.Tx) (err error) {
-		// Whoever adds items or sends them has locked the digest.
+		// Publishers and senders lock a digest before they change its items.
 		if _, err := sqltx.Collect(ctx, tx, sqltx.One[string], "SELECT id FROM digest WHERE app = $1 AND recipient = $2 ORDER BY id"+tx.Lock(), app, recipient); err != nil {
 			return err
 		}

@@ -256,8 +256,8 @@ class Event:
     event_id: str
     type: str
     """stored, delivered, acked, replied, expired, replaced, recalled, failed, online or offline; of the steps of an
-    escalation step_accepted, step_failed, step_unknown, step_withdrawn and exhausted; of Telegram's buttons pressed; of digests
-    gathered and digested"""
+    escalation step_accepted, step_failed, step_unknown, step_withdrawn and exhausted; of Telegram's buttons pressed; of
+    digests gathered and digested"""
     at: datetime
     id: str = ""
     """The notification; empty for online and offline."""
