@@ -177,13 +177,16 @@ func (s *Service) publish(ctx context.Context, app string, list []*Leaving) (don
 			continue
 		}
 		d, err := s.compose(ctx, l)
-		if err != nil {
+		switch {
+		case err == nil:
+			drafts, of = append(drafts, d), append(of, l)
+		case !l.Expires.After(s.cfg.Now()):
+			lapsed = append(lapsed, l)
+		default:
 			if err := s.postpone(ctx, l, err); err != nil {
 				return 0, err
 			}
-			continue
 		}
-		drafts, of = append(drafts, d), append(of, l)
 	}
 	for i, r := range s.store(ctx, app, drafts) {
 		switch why := failure(r); {
