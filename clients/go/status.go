@@ -22,7 +22,7 @@ type Digest struct {
 type Status struct {
 	ID          string    `json:"id"`
 	To          string    `json:"to"`
-	Status      string    `json:"status"` // scheduled stored delivered acked replied expired replaced recalled failed
+	Status      string    `json:"status"` // scheduled stored delivered acked replied expired replaced recalled failed gathered digested
 	Priority    string    `json:"priority"`
 	Ack         string    `json:"ack"` // any, all or none
 	Seq         uint64    `json:"seq"` // 0 while scheduled
@@ -82,7 +82,7 @@ func (r *Replied) MarshalJSON() ([]byte, error) {
 // Settled reports whether the status is final.
 func (s *Status) Settled() bool {
 	switch s.Status {
-	case "scheduled", "stored":
+	case "scheduled", "stored", "gathered":
 		return false
 	case "delivered":
 		return s.Ack == "none"

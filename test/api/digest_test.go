@@ -259,3 +259,14 @@ func TestRepeatedPublishIsADuplicateWhateverItsCategorySaysNow(t *testing.T) {
 		t.Errorf("to one who has it and one who has not: %+v, %v", r, err)
 	}
 }
+
+// TestWhoWaitsForANotificationThatGathersIsToldOfItsDigest: the command line and the Go client wait until it has left.
+func TestWhoWaitsForANotificationThatGathersIsToldOfItsDigest(t *testing.T) {
+	t.Parallel()
+	w := begin(t)
+	w.gathers("comment", map[string]any{"window": "2s"})
+	out, err := w.server.Run("publish", "bob", "--id", "w1", "--title", "T", "--category", "comment", "--wait", "60s", "--url", w.server.URL(""), "--json")
+	if status, in := w.in("w1", "bob"); status != "digested" || in == "" || !strings.Contains(out, `"digested"`) {
+		t.Errorf("it is %s in %s after the command has said %s, %v", status, in, out, err)
+	}
+}
