@@ -115,7 +115,10 @@ func live(r *mailbox.Record, who *recipient.View, now time.Time) Text {
 		}
 		return phrase("It waits in digest %s, which has %s notifications, and leaves with it at %s at the latest", r.Digest.ID, uint32(r.Digest.Items), r.Digest.Due)
 	case notification.Digested:
-		return phrase("It %s; what became of that is the status of %s", ended(r), r.Digest.ID)
+		if r.Digest.Items < 2 {
+			return phrase("It went into digest %s, in which it is alone; what became of that is the status of %s", r.Digest.ID, r.Digest.ID)
+		}
+		return phrase("It went into digest %s, which has %s notifications; what became of that is the status of %s", r.Digest.ID, uint32(r.Digest.Items), r.Digest.ID)
 	case notification.Scheduled:
 		return phrase("It is not due before %s", r.Due())
 	case notification.Acked, notification.Replied, notification.Recalled, notification.Replaced, notification.Failed:
