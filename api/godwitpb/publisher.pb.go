@@ -113,7 +113,9 @@ type PublishRequest struct {
 	// How long inboxes keep it, in milliseconds; 0 means 30 days; at most 365 days.
 	KeepMs int64 `protobuf:"varint,20,opt,name=keep_ms,json=keepMs,proto3" json:"keep_ms,omitempty"`
 	// Choices that a kept notification offers, 5 at most.
-	Actions       []*Action `protobuf:"bytes,21,rep,name=actions,proto3" json:"actions,omitempty"`
+	Actions []*Action `protobuf:"bytes,21,rep,name=actions,proto3" json:"actions,omitempty"`
+	// With which others it gathers, if its category gathers; else the category's settings say.
+	DigestKey     string `protobuf:"bytes,25,opt,name=digest_key,json=digestKey,proto3" json:"digest_key,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -293,6 +295,13 @@ func (x *PublishRequest) GetActions() []*Action {
 		return x.Actions
 	}
 	return nil
+}
+
+func (x *PublishRequest) GetDigestKey() string {
+	if x != nil {
+		return x.DigestKey
+	}
+	return ""
 }
 
 // Action is a choice that a kept notification offers.
@@ -758,7 +767,7 @@ type NotificationStatus struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Id    string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
 	To    string                 `protobuf:"bytes,2,opt,name=to,proto3" json:"to,omitempty"`
-	// scheduled, stored, delivered, acked, replied, expired, replaced, recalled or failed.
+	// scheduled, stored, delivered, acked, replied, expired, replaced, recalled or failed. A copy for a digest is gathered, then digested.
 	Status   string   `protobuf:"bytes,3,opt,name=status,proto3" json:"status,omitempty"`
 	Priority Priority `protobuf:"varint,4,opt,name=priority,proto3,enum=godwit.v1.Priority" json:"priority,omitempty"`
 	Ack      AckMode  `protobuf:"varint,5,opt,name=ack,proto3,enum=godwit.v1.AckMode" json:"ack,omitempty"`
@@ -771,10 +780,14 @@ type NotificationStatus struct {
 	SettledAtMs   int64  `protobuf:"varint,11,opt,name=settled_at_ms,json=settledAtMs,proto3" json:"settled_at_ms,omitempty"`
 	AckedAtMs     int64  `protobuf:"varint,12,opt,name=acked_at_ms,json=ackedAtMs,proto3" json:"acked_at_ms,omitempty"`
 	// From when the notification was due to its acknowledgement.
-	LatencyMs     *int64             `protobuf:"varint,13,opt,name=latency_ms,json=latencyMs,proto3,oneof" json:"latency_ms,omitempty"`
-	Attempts      uint32             `protobuf:"varint,14,opt,name=attempts,proto3" json:"attempts,omitempty"`
-	Reply         *NotificationReply `protobuf:"bytes,15,opt,name=reply,proto3" json:"reply,omitempty"`
-	Channels      []*ChannelStatus   `protobuf:"bytes,16,rep,name=channels,proto3" json:"channels,omitempty"`
+	LatencyMs *int64             `protobuf:"varint,13,opt,name=latency_ms,json=latencyMs,proto3,oneof" json:"latency_ms,omitempty"`
+	Attempts  uint32             `protobuf:"varint,14,opt,name=attempts,proto3" json:"attempts,omitempty"`
+	Reply     *NotificationReply `protobuf:"bytes,15,opt,name=reply,proto3" json:"reply,omitempty"`
+	Channels  []*ChannelStatus   `protobuf:"bytes,16,rep,name=channels,proto3" json:"channels,omitempty"`
+	// The id of the digest in which it waits or into which it went.
+	Digest string `protobuf:"bytes,25,opt,name=digest,proto3" json:"digest,omitempty"`
+	// When the digest leaves at the latest.
+	DigestDueMs   int64 `protobuf:"varint,26,opt,name=digest_due_ms,json=digestDueMs,proto3" json:"digest_due_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -919,6 +932,20 @@ func (x *NotificationStatus) GetChannels() []*ChannelStatus {
 		return x.Channels
 	}
 	return nil
+}
+
+func (x *NotificationStatus) GetDigest() string {
+	if x != nil {
+		return x.Digest
+	}
+	return ""
+}
+
+func (x *NotificationStatus) GetDigestDueMs() int64 {
+	if x != nil {
+		return x.DigestDueMs
+	}
+	return 0
 }
 
 // NotificationReply is a recipient's answer to a notification.
@@ -1837,7 +1864,7 @@ var File_godwit_v1_publisher_proto protoreflect.FileDescriptor
 
 const file_godwit_v1_publisher_proto_rawDesc = "" +
 	"\n" +
-	"\x19godwit/v1/publisher.proto\x12\tgodwit.v1\x1a\x16godwit/v1/client.proto\"\xfc\x05\n" +
+	"\x19godwit/v1/publisher.proto\x12\tgodwit.v1\x1a\x16godwit/v1/client.proto\"\x9b\x06\n" +
 	"\x0ePublishRequest\x12\x0e\n" +
 	"\x02to\x18\x01 \x03(\tR\x02to\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x14\n" +
@@ -1861,7 +1888,9 @@ const file_godwit_v1_publisher_proto_rawDesc = "" +
 	"\x06locale\x18\x12 \x01(\tR\x06locale\x12\x19\n" +
 	"\x05inbox\x18\x13 \x01(\bH\x00R\x05inbox\x88\x01\x01\x12\x17\n" +
 	"\akeep_ms\x18\x14 \x01(\x03R\x06keepMs\x12+\n" +
-	"\aactions\x18\x15 \x03(\v2\x11.godwit.v1.ActionR\aactions\x1a<\n" +
+	"\aactions\x18\x15 \x03(\v2\x11.godwit.v1.ActionR\aactions\x12\x1d\n" +
+	"\n" +
+	"digest_key\x18\x19 \x01(\tR\tdigestKey\x1a<\n" +
 	"\x0eVariablesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\b\n" +
@@ -1897,7 +1926,7 @@ const file_godwit_v1_publisher_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\"E\n" +
 	"\x0eStatusResponse\x123\n" +
-	"\x05items\x18\x01 \x03(\v2\x1d.godwit.v1.NotificationStatusR\x05items\"\xc0\x04\n" +
+	"\x05items\x18\x01 \x03(\v2\x1d.godwit.v1.NotificationStatusR\x05items\"\xfc\x04\n" +
 	"\x12NotificationStatus\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x0e\n" +
 	"\x02to\x18\x02 \x01(\tR\x02to\x12\x16\n" +
@@ -1917,7 +1946,9 @@ const file_godwit_v1_publisher_proto_rawDesc = "" +
 	"latency_ms\x18\r \x01(\x03H\x00R\tlatencyMs\x88\x01\x01\x12\x1a\n" +
 	"\battempts\x18\x0e \x01(\rR\battempts\x122\n" +
 	"\x05reply\x18\x0f \x01(\v2\x1c.godwit.v1.NotificationReplyR\x05reply\x124\n" +
-	"\bchannels\x18\x10 \x03(\v2\x18.godwit.v1.ChannelStatusR\bchannelsB\r\n" +
+	"\bchannels\x18\x10 \x03(\v2\x18.godwit.v1.ChannelStatusR\bchannels\x12\x16\n" +
+	"\x06digest\x18\x19 \x01(\tR\x06digest\x12\"\n" +
+	"\rdigest_due_ms\x18\x1a \x01(\x03R\vdigestDueMsB\r\n" +
 	"\v_latency_ms\"b\n" +
 	"\x11NotificationReply\x12\x16\n" +
 	"\x06status\x18\x01 \x01(\x05R\x06status\x12!\n" +

@@ -133,7 +133,7 @@ func (f *feed) close() {
 }
 
 // settledEvents are the events that end a copy.
-var settledEvents = []string{"acked", "replied", "expired", "replaced", "recalled", "failed"}
+var settledEvents = []string{"acked", "replied", "expired", "replaced", "recalled", "failed", "digested"}
 
 // Wait returns the status of a recipient's copy once it is settled, or when ctx ends. It follows the events, so it returns at once after an
 // acknowledgement. It needs role read.

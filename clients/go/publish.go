@@ -36,6 +36,7 @@ type Publication struct {
 	ExpiresAt   time.Time     // instead of TTL
 	SendAt      time.Time     // delivery time, at most 30 days ahead
 	CollapseKey string        // an unsettled notification of the same key and recipient is replaced
+	DigestKey   string        // with which others it gathers, if its category gathers; empty: the category's settings say
 	Priority    string        // high, normal (default) or low
 	Ack         string        // any (default), all or none
 	ReplyBy     time.Duration // requests an answer from the recipient within this time, at most 30 days; see Status.Reply
@@ -86,6 +87,7 @@ type wirePublication struct {
 	ExpiresAt   *time.Time      `json:"expires_at,omitempty"`
 	SendAt      *time.Time      `json:"send_at,omitempty"`
 	CollapseKey string          `json:"collapse_key,omitempty"`
+	DigestKey   string          `json:"digest_key,omitempty"`
 	Priority    string          `json:"priority,omitempty"`
 	Ack         string          `json:"ack,omitempty"`
 	ReplyBy     string          `json:"reply_by,omitempty"`
@@ -111,7 +113,7 @@ type wireStep struct {
 func (p *Publication) wire(to any) (*wirePublication, error) {
 	w := &wirePublication{
 		To: to, ID: p.ID, Title: p.Title, Body: p.Body, Category: p.Category, ContentType: p.ContentType,
-		CollapseKey: p.CollapseKey, Priority: p.Priority, Ack: p.Ack,
+		CollapseKey: p.CollapseKey, DigestKey: p.DigestKey, Priority: p.Priority, Ack: p.Ack,
 		Template: p.Template, Variables: p.Variables, Locale: p.Locale,
 		Inbox: p.Inbox, Actions: p.Actions,
 	}

@@ -18,7 +18,7 @@ func (p *Publication) message(to ...string) (*pb.PublishRequest, error) {
 	}
 	m := &pb.PublishRequest{
 		To: to, Id: w.ID, Title: p.Title, Body: p.Body, Category: p.Category, Data: p.Data, ContentType: w.ContentType,
-		TtlMs: inMillis(p.TTL), ExpiresAtMs: unixMilli(p.ExpiresAt), SendAtMs: unixMilli(p.SendAt), CollapseKey: p.CollapseKey,
+		TtlMs: inMillis(p.TTL), ExpiresAtMs: unixMilli(p.ExpiresAt), SendAtMs: unixMilli(p.SendAt), CollapseKey: p.CollapseKey, DigestKey: p.DigestKey,
 		ReplyByMs: inMillis(p.ReplyBy), Template: p.Template, Variables: p.Variables, Locale: p.Locale,
 		Inbox: p.Inbox, KeepMs: inMillis(p.Keep),
 	}
@@ -173,6 +173,9 @@ func (r *rpc) status(ctx context.Context, c *Client, id, to string) (Status, err
 		ID: s.GetId(), To: s.GetTo(), Status: s.GetStatus(), Priority: nameOf(priorities, s.GetPriority()), Ack: nameOf(ackModes, s.GetAck()), Seq: s.GetSeq(),
 		CreatedAt: fromMilli(s.GetCreatedAtMs()), SendAt: fromMilli(s.GetSendAtMs()), ExpiresAt: fromMilli(s.GetExpiresAtMs()), DeliveredAt: fromMilli(s.GetDeliveredAtMs()),
 		SettledAt: fromMilli(s.GetSettledAtMs()), AckedAt: fromMilli(s.GetAckedAtMs()), LatencyMS: float64(s.GetLatencyMs()), Attempts: int(s.GetAttempts()),
+	}
+	if id := s.GetDigest(); id != "" {
+		out.Digest = &Digest{ID: id, DueAt: fromMilli(s.GetDigestDueMs())}
 	}
 	if a := s.GetReply(); a != nil {
 		out.Reply = &Replied{Status: int(a.GetStatus()), ContentType: a.GetContentType(), Data: a.GetData()}

@@ -12,11 +12,17 @@ import (
 	pb "godwit.dev/godwit/api/godwitpb"
 )
 
+// Digest names the digest in which a notification waits or into which it went.
+type Digest struct {
+	ID    string    `json:"id"`     // of the notification that the digest becomes
+	DueAt time.Time `json:"due_at"` // when it leaves at the latest
+}
+
 // Status is the state of one recipient's copy of a notification. The time of an event that has not happened is zero.
 type Status struct {
 	ID          string    `json:"id"`
 	To          string    `json:"to"`
-	Status      string    `json:"status"` // scheduled stored delivered acked replied expired replaced recalled failed
+	Status      string    `json:"status"` // scheduled stored delivered acked replied expired replaced recalled failed gathered digested
 	Priority    string    `json:"priority"`
 	Ack         string    `json:"ack"` // any, all or none
 	Seq         uint64    `json:"seq"` // 0 while scheduled
@@ -27,6 +33,7 @@ type Status struct {
 	SettledAt   time.Time `json:"settled_at,omitzero"`
 	AckedAt     time.Time `json:"acked_at,omitzero"`
 	LatencyMS   float64   `json:"latency_ms"` // from when the notification was due to its acknowledgement
+	Digest      *Digest   `json:"digest"`     // nil: it has not gathered
 	Attempts    int       `json:"attempts"`   // number of deliveries; may lag, and be lost in a crash
 	Reply       *Replied  `json:"reply"`      // the recipient's answer; nil: none
 }
@@ -75,7 +82,7 @@ func (r *Replied) MarshalJSON() ([]byte, error) {
 // Settled reports whether the status is final.
 func (s *Status) Settled() bool {
 	switch s.Status {
-	case "scheduled", "stored":
+	case "scheduled", "stored", "gathered":
 		return false
 	case "delivered":
 		return s.Ack == "none"

@@ -16,6 +16,22 @@ func (r *Registry) Categories(app string) map[string]preference.Category {
 	return nil
 }
 
+// Gathers reports whether a category of an app gathers.
+func (r *Registry) Gathers(app string) bool { return r.snap.Load().gathers[app] }
+
+// gathering returns the apps of which a category gathers.
+func gathering(apps map[string]*App) map[string]bool {
+	all := make(map[string]bool)
+	for name, a := range apps {
+		for _, c := range a.Categories {
+			if !c.Digest.IsZero() {
+				all[name] = true
+			}
+		}
+	}
+	return all
+}
+
 var categories = named[preference.Category]{
 	what: "category", log: "category changed", key: "category", none: ErrUnknownCategory,
 	of: func(a *App) *map[string]preference.Category { return &a.Categories },

@@ -67,6 +67,7 @@ type snapshot struct {
 	operator *OperatorKey
 	waiting  map[string]*App // new apps that are not served yet, since the data of a deleted app of the name is being erased
 	soon     keyring         // their keys
+	gathers  map[string]bool // apps of which a category gathers
 }
 
 // newSnapshot indexes loaded data. Keys that existed before keep their time of last use. If serves is true, it omits apps whose name is
@@ -84,6 +85,7 @@ func newSnapshot(loaded Snapshot, before *snapshot, serves bool) *snapshot {
 	if len(loaded.Apps) == 1 {
 		s.only = loaded.Apps[0].Name
 	}
+	s.gathers = gathering(s.apps)
 	used := make(map[string]*atomic.Int64)
 	if before != nil {
 		for _, k := range before.list {

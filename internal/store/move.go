@@ -53,7 +53,7 @@ func MoveToPostgres(ctx context.Context, cfg MoveConfig) (list []Moved, err erro
 	if err != nil {
 		return nil, err
 	}
-	tables, err := tablesIn(cfg.Data, m, withSources(cfg.Tables))
+	tables, err := tablesIn(cfg.Data, m, withShared(cfg.Tables))
 	if err != nil {
 		return nil, err
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/oklog/ulid/v2"
 	"github.com/prometheus/client_golang/prometheus"
 
 	"godwit.dev/godwit/internal/access"
@@ -23,12 +24,14 @@ import (
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/feeds/sink"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/notify/digest"
 	"godwit.dev/godwit/internal/notify/escalation"
 	"godwit.dev/godwit/internal/notify/inbox"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/store/appsql"
+	"godwit.dev/godwit/internal/store/digestdb"
 	"godwit.dev/godwit/internal/store/sourcedb"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
@@ -88,6 +91,8 @@ type Stores struct {
 	Sends escalation.Store
 	// SourceRecords are what sources keep beside their settings.
 	SourceRecords source.Records
+	// Digests are what waits for a digest.
+	Digests digest.Store
 	// Reach reports whether the database can be reached. Nil: the data is local.
 	Reach Reach
 	// Own assigns this server work that only one server may do at a time. Nil: this server does all such work, since no other server shares
@@ -248,7 +253,7 @@ func Open(ctx context.Context, cfg Config) (*Stores, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	cfg.Tables = withSources(cfg.Tables)
+	cfg.Tables = withShared(cfg.Tables)
 	if err := checkTables(cfg.Tables); err != nil {
 		return nil, err
 	}
@@ -261,7 +266,8 @@ func Open(ctx context.Context, cfg Config) (*Stores, error) {
 		return nil, errors.Join(err, s.Close())
 	}
 	records := sourcedb.New(s.Database(sourcesModule))
-	s.SourceRecords, s.erases = records, append(s.erases, records)
+	s.Digests = digestdb.New(s.Database(digest.Module), func() string { return ulid.Make().String() })
+	s.SourceRecords, s.erases = records, append(s.erases, records, s.Digests)
 	return s, nil
 }
 

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"godwit.dev/godwit/internal/notify/digest"
+	"godwit.dev/godwit/internal/store/digestdb"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 	"godwit.dev/godwit/internal/store/sourcedb"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
@@ -49,14 +51,16 @@ func (d *Database) Change(ctx context.Context, op string, f func(context.Context
 // sourcesModule is the name, among those of modules, of the tables that all kinds of sources share.
 const sourcesModule = "sources"
 
-// withSources adds the tables that all kinds of sources share, unless they are there.
-func withSources(tables []Tables) []Tables {
-	if slices.ContainsFunc(tables, func(t Tables) bool { return t.Module == sourcesModule }) {
-		return tables
-	}
-	shared := Tables{Module: sourcesModule}
-	shared.SQLite, shared.Postgres = sourcedb.Migrations()
-	return append([]Tables{shared}, tables...)
+// withShared adds the tables that every server has a file or schema for, unless they are there: those that all kinds of sources share, and
+// those of digests.
+func withShared(tables []Tables) []Tables {
+	shared := []Tables{{Module: sourcesModule}, {Module: digest.Module}}
+	shared[0].SQLite, shared[0].Postgres = sourcedb.Migrations()
+	shared[1].SQLite, shared[1].Postgres = digestdb.Migrations()
+	shared = slices.DeleteFunc(shared, func(s Tables) bool {
+		return slices.ContainsFunc(tables, func(t Tables) bool { return t.Module == s.Module })
+	})
+	return append(shared, tables...)
 }
 
 // moduleName matches valid names of files and schemas.

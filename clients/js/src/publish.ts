@@ -25,6 +25,8 @@ export interface Publication {
   sendAt?: Date;
   /** An unsettled notification of the same key and recipient is replaced. */
   collapseKey?: string;
+  /** With which others it gathers, if its category gathers; else the category's settings say. */
+  digestKey?: string;
   priority?: "high" | "normal" | "low";
   ack?: "any" | "all" | "none";
   /** Asks the recipient for an answer, within this time; at most 30 d. The status has it. */
@@ -107,6 +109,7 @@ export function wirePublication(p: Omit<Publication, "to">, to: string | string[
     expires_at: p.expiresAt?.toISOString(),
     send_at: p.sendAt?.toISOString(),
     collapse_key: p.collapseKey,
+    digest_key: p.digestKey,
     priority: p.priority,
     ack: p.ack,
     template: p.template,

@@ -24,8 +24,9 @@ type Category struct {
 	Campaigns Limit  `json:"campaign_limit,omitzero"`   // campaigns that may reach one person; the zero one is none
 	Excess    Excess `json:"campaign_beyond,omitempty"` // what becomes of a message beyond Campaigns
 
-	Inbox bool `json:"inbox,omitempty"` // inboxes keep its notifications, unless a publish says otherwise
-	Keep  Keep `json:"keep,omitzero"`   // how long, unless a publish says otherwise; 0: the default
+	Inbox  bool   `json:"inbox,omitempty"` // inboxes keep its notifications, unless a publish says otherwise
+	Keep   Keep   `json:"keep,omitzero"`   // how long, unless a publish says otherwise; 0: the default
+	Digest Digest `json:"digest,omitzero"` // gathers notifications
 }
 
 // Keep is how long inboxes keep notifications of a category.

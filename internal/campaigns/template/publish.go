@@ -63,7 +63,12 @@ func (s *Service) Fill(ctx context.Context, app string, d *notification.Draft) e
 	if err := r.uses.checkFilled("variables", given); err != nil {
 		return err
 	}
-	m := Message{Content: t.Content, Variables: given, Locale: d.Locale, OwnData: len(d.Content.Data) > 0}
+	return t.Content.FillDraft(d, given)
+}
+
+// FillDraft sets a draft's content for sessions and, if the draft has steps beyond live, for push channels. The caller has checked the variables.
+func (t *Content) FillDraft(d *notification.Draft, given Variables) (err error) {
+	m := Message{Content: *t, Variables: given, Locale: d.Locale, OwnData: len(d.Content.Data) > 0}
 	live := m.Render("", "", push.Live)
 	if m.OwnData {
 		m.Content = withoutData(m.Content)
@@ -73,7 +78,7 @@ func (s *Service) Fill(ctx context.Context, app string, d *notification.Draft) e
 	d.Content.Title, d.Content.Body, d.Content.Category = live.Title, live.Body, live.Category
 	if slices.ContainsFunc(d.Escalate, func(step notification.Step) bool { return step.Channel != notification.Live }) {
 		if d.Content.Push, err = json.Marshal(m); err != nil {
-			return fmt.Errorf("fill in template %s: %w", t.Name, err)
+			return fmt.Errorf("fill in a template: %w", err)
 		}
 	}
 	return nil

@@ -33,6 +33,9 @@ const (
 	// Pressed says that somebody pressed a button below a message; its name is the detail.
 	Pressed Type = "pressed"
 
+	// Gathered says that a notification waits in a digest, and Digested that it went into one, whose id is the detail.
+	Gathered Type = "gathered"
+	Digested Type = "digested"
 	// What a person did with a notification in the inbox.
 	Seen     Type = "seen"
 	Read     Type = "read"
@@ -42,7 +45,7 @@ const (
 // Types lists all event types, in the order of the public contract.
 var Types = []Type{
 	Stored, Delivered, Acked, Replied, Expired, Replaced, Recalled, Failed, Online, Offline,
-	StepAccepted, StepFailed, StepUnknown, StepWithdrawn, Exhausted, Pressed, Seen, Read, Archived,
+	StepAccepted, StepFailed, StepUnknown, StepWithdrawn, Exhausted, Pressed, Gathered, Digested, Seen, Read, Archived,
 }
 
 // FromMailbox reports whether an event of this type can be recreated from the mailbox's record of its notification.

@@ -21,7 +21,7 @@ func (p *publisher) draft(who access.Principal, req *godwitpb.PublishRequest) (*
 		return nil, err
 	}
 	d := &notification.Draft{
-		To: req.GetTo(), ID: req.GetId(), CollapseKey: req.GetCollapseKey(),
+		To: req.GetTo(), ID: req.GetId(), CollapseKey: req.GetCollapseKey(), DigestKey: req.GetDigestKey(),
 		Content: notification.Content{
 			Title: req.GetTitle(), Body: req.GetBody(), Category: req.GetCategory(),
 			Data: req.GetData(), ContentType: req.GetContentType(),

@@ -72,7 +72,7 @@ func statusView(r *mailbox.Record) *godwitpb.NotificationStatus {
 		Id: r.ID, To: r.To, Status: r.Status.String(), Priority: priorityView(r.Priority), Ack: ackView(r.Ack), Seq: r.Seq,
 		CreatedAtMs: unixMilli(r.CreatedAt), SendAtMs: unixMilli(r.SendAt), ExpiresAtMs: unixMilli(r.ExpiresAt),
 		DeliveredAtMs: unixMilli(r.DeliveredAt), SettledAtMs: unixMilli(r.SettledAt), Attempts: r.Attempts,
-		Channels: []*godwitpb.ChannelStatus{channelView(&live)},
+		Channels: []*godwitpb.ChannelStatus{channelView(&live)}, Digest: r.Digest.ID, DigestDueMs: unixMilli(r.Digest.Due),
 	}
 	if r.Acked() {
 		took := max(0, r.SettledAt.Sub(r.Due())).Milliseconds()

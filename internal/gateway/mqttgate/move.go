@@ -67,7 +67,7 @@ func (g *Gateway) moveSome(ctx context.Context, d filterdb.Device, items []mailb
 			c := n.Content
 			contentType, properties, _ := cutBody(c.Body)
 			c.Body = keptBody(contentType, []byte(properties), []string{share})
-			drafts = append(drafts, &notification.Draft{To: []string{to}, ID: n.ID, TTL: left, Content: c})
+			drafts = append(drafts, &notification.Draft{To: []string{to}, ID: n.ID, TTL: left, Content: c, Alone: true})
 		}
 	}
 	if len(drafts) == 0 {

@@ -372,7 +372,7 @@ func (g *Gateway) keptFor(app string, j *job) (drafts []*notification.Draft) {
 	}
 	add := func(to []string, shares []string) {
 		drafts = append(drafts, &notification.Draft{
-			To: to, TTL: ttl,
+			To: to, TTL: ttl, Alone: true,
 			Content: notification.Content{Category: keptCategory, Title: fromTopic(m.Topic), Body: keptBody(m.ContentType, j.forward, shares), Data: m.Data, ContentType: matchedAt(rev, j.qos)},
 		})
 	}

@@ -32,6 +32,7 @@ type Service struct {
 	fill  Fill  // nil: there are no templates
 	kept  Kept  // nil: categories say nothing of inboxes
 	trace Tracer
+	apart Gatherer // nil: no notification waits for a digest
 	took  latency.Histogram
 	under atomic.Int64 // calls of Publish
 }
@@ -118,7 +119,7 @@ func (s *Service) Publish(ctx context.Context, app string, drafts []*notificatio
 	if len(batch) == 0 {
 		return results
 	}
-	err := s.append(ctx, batch, drafts, slots)
+	err := s.keep(ctx, app, batch, drafts, slots)
 	s.took.Observe(s.now().Sub(now))
 	for i, a := range batch {
 		r := &results[slots[i]]

@@ -2,6 +2,7 @@ package mailbox
 
 import (
 	"context"
+	"errors"
 
 	"godwit.dev/godwit/internal/notify/notification"
 )
@@ -21,15 +22,29 @@ func (m *Mailbox) Items(ctx context.Context, refs []Ref) ([]*Item, error) {
 // Copies finds at most limit copies of a notification: see Copies.
 func (m *Mailbox) Copies(ctx context.Context, app, id string, limit int) ([]Record, error) {
 	if s, ok := m.store.(Copies); ok {
-		return s.Copies(ctx, app, id, limit)
+		list, err := s.Copies(ctx, app, id, limit)
+		if !errors.Is(err, ErrNotFound) {
+			return list, err
+		}
+		if list, _ := m.beside(ctx, app, id, "", nil); len(list) > 0 {
+			return list[:min(len(list), limit)], nil
+		}
+		return nil, err
 	}
-	list, err := m.store.Lookup(ctx, app, id, "")
+	list, err := m.Lookup(ctx, app, id, "")
 	return list[:min(len(list), limit)], err
 }
 
-// Lookup finds a notification by id; see Reader.
+// Lookup finds a notification by id; see Reader. It also finds copies that gathered.
 func (m *Mailbox) Lookup(ctx context.Context, app, id, to string) ([]Record, error) {
-	return m.store.Lookup(ctx, app, id, to)
+	list, err := m.store.Lookup(ctx, app, id, to)
+	if err != nil && !errors.Is(err, ErrNotFound) {
+		return list, err
+	}
+	if list, failed := m.beside(ctx, app, id, to, list); failed != nil || len(list) > 0 {
+		return list, failed
+	}
+	return nil, err
 }
 
 // History lists a recipient's copies; see Admin.

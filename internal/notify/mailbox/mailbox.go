@@ -80,6 +80,7 @@ type Mailbox struct {
 	metrics counters
 	lists   sync.Pool // of *[]event.Event, empty
 	told    func(app, note, to string) bool
+	aside   Aside // nil: no copies are kept elsewhere
 }
 
 // New makes a Mailbox that observes its store.
@@ -190,9 +191,13 @@ func (m *Mailbox) Ack(ctx context.Context, app, recipient, device string, ids []
 // Recall withdraws a notification from one recipient, or from all if to is empty. n is the number of withdrawn copies; copies settled
 // earlier stay as they are. ErrNotFound: there is no such notification.
 func (m *Mailbox) Recall(ctx context.Context, app, id, to string) (n int, err error) {
-	records, err := m.Lookup(ctx, app, id, to)
-	if err != nil && (!errors.Is(err, ErrNotFound) || to == "") {
+	records, err := m.store.Lookup(ctx, app, id, to)
+	if err != nil && !errors.Is(err, ErrNotFound) {
 		return 0, err
+	}
+	waiting, gathered, err := m.recallAside(ctx, app, id, to)
+	if err != nil {
+		return 0, fmt.Errorf("recall %s: %w", id, err)
 	}
 	var batch []*Settle
 	names := make([]string, 0, len(records))
@@ -203,16 +208,16 @@ func (m *Mailbox) Recall(ctx context.Context, app, id, to string) (n int, err er
 		}
 	}
 	if n, err = m.settle(ctx, batch, "recall "+id); err != nil {
-		return n, err
+		return waiting + n, err
 	}
 	if len(names) == 0 && to != "" {
 		names = append(names, to)
 	}
 	left, err := m.leaveInboxes(ctx, app, id, names)
-	if err == nil && len(records) == 0 && left == 0 {
+	if err == nil && len(records) == 0 && left == 0 && !gathered {
 		err = fmt.Errorf("recall %s: %w", id, ErrNotFound)
 	}
-	return max(n, left), err
+	return waiting + max(n, left), err
 }
 
 func (m *Mailbox) settle(ctx context.Context, batch []*Settle, what string) (n int, err error) {

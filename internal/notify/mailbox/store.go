@@ -181,7 +181,15 @@ type Record struct {
 	Reason      string // the reason of the last nack that gave one
 	Pos         int64
 	Reply       *notification.Reply // the answer, if the status is Replied and the copy was looked up for one recipient
+	Digest      Digested            // zero: the copy did not gather
 	Tried       []Attempt           // in the order of time, if the copy was looked up for one recipient; long lists are cut, and stores that keep no attempts return none
+}
+
+// Digested tells of the digest in which a copy waits or into which it went.
+type Digested struct {
+	ID    string    // of the notification that the digest becomes
+	Due   time.Time // when it leaves at the latest
+	Items int       // copies in it, of a digest that has left; else those that wait now
 }
 
 // Acked reports whether the copy was acknowledged or answered.

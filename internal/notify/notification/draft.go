@@ -66,6 +66,8 @@ type Draft struct {
 	Ack         AckMode
 	Escalate    []Step
 	ReplyBy     time.Duration // 0: not asked
+	DigestKey   string        // with which others the notification gathers, if its category gathers; empty: the category's settings say
+	Alone       bool          // the notification does not gather, whatever its category says
 
 	Inbox   *bool         // whether inboxes keep it; nil: its category decides
 	Keep    time.Duration // how long; 0: not given
@@ -100,6 +102,11 @@ func (d *Draft) Check(app string, now time.Time, newID func() string) (*Notifica
 			return nil, err
 		}
 	}
+	if d.DigestKey != "" {
+		if err := checkDigestKey(d.DigestKey); err != nil {
+			return nil, err
+		}
+	}
 	if err := d.Content.check(); err != nil {
 		return nil, err
 	}
@@ -127,6 +134,13 @@ func (d *Draft) Check(app string, now time.Time, newID func() string) (*Notifica
 		err = LapsedField("title", "is missing, and so are body, category and data: an empty notification tells its recipient nothing")
 	}
 	return n, err
+}
+
+func checkDigestKey(key string) error {
+	if len(key) > MaxNameBytes {
+		return BadField("digest_key", "has %d bytes; at most %d are allowed", len(key), MaxNameBytes)
+	}
+	return CheckText("digest_key", key)
 }
 
 func (d *Draft) setExpiry(n *Notification) error {

@@ -90,12 +90,14 @@ const (
 	Scheduled Status = 1 // waits for send_at
 	Stored    Status = 2 // on disk, waiting for the recipient
 	Delivered Status = 3 // written to at least one connection; with ack "none" this settles it
+	Gathered  Status = 4 // waits for the notification that its digest becomes; no mailbox has such a copy
 	Acked     Status = 10
 	Replied   Status = 11
 	Expired   Status = 12
 	Replaced  Status = 13 // replaced by a newer one with the same collapse key
 	Recalled  Status = 14
 	Failed    Status = 15
+	Digested  Status = 16 // went into a digest; no mailbox has such a copy
 )
 
 // Settled reports whether a copy with this status and mode cannot change any more.
@@ -108,18 +110,25 @@ var (
 		Scheduled: "scheduled", Stored: "stored", Delivered: "delivered", Acked: "acked", Replied: "replied",
 		Expired: "expired", Replaced: "replaced", Recalled: "recalled", Failed: "failed",
 	}
+	asideNames    = map[Status]string{Gathered: "gathered", Digested: "digested"}
 	priorityNames = map[Priority]string{High: "high", Normal: "normal", Low: "low"}
 	ackNames      = map[AckMode]string{AckAny: "any", AckAll: "all", AckNone: "none"}
 )
 
-func (s Status) String() string   { return statusNames[s] }
+func (s Status) String() string {
+	if name, ok := asideNames[s]; ok {
+		return name
+	}
+	return statusNames[s]
+}
+
 func (p Priority) String() string { return priorityNames[p] }
 func (m AckMode) String() string  { return ackNames[m] }
 
-// ParseStatus parses the public name of a status.
+// ParseStatus parses the public name of a status that a copy in a mailbox may have.
 func ParseStatus(s string) (Status, bool) { return parse(statusNames, s) }
 
-// StatusNames lists the public names of statuses, in the order in which a notification passes through them.
+// StatusNames lists the public names of the statuses of copies in mailboxes, in the order in which a notification passes through them.
 func StatusNames() (names []string) {
 	for _, s := range slices.Sorted(maps.Keys(statusNames)) {
 		names = append(names, statusNames[s])

@@ -56,6 +56,11 @@ func ended(r *mailbox.Record) Text {
 		return phrase("recalled by a back end")
 	case notification.Failed:
 		return because(phrase("given up: clients could not take it"), r.Reason)
+	case notification.Digested:
+		if r.Digest.Items < 2 {
+			return phrase("went into digest %s, in which it is alone", r.Digest.ID)
+		}
+		return phrase("went into digest %s, which has %s notifications", r.Digest.ID, uint32(r.Digest.Items))
 	}
 	return phrase(r.Status.String())
 }
@@ -104,6 +109,16 @@ func why(r *mailbox.Record, steps []Step, who *recipient.View, now time.Time) Te
 // live is the part of the sentence about connections.
 func live(r *mailbox.Record, who *recipient.View, now time.Time) Text {
 	switch r.Status {
+	case notification.Gathered:
+		if r.Digest.Items < 2 {
+			return phrase("It waits in digest %s, in which it is alone, and leaves with it at %s at the latest", r.Digest.ID, r.Digest.Due)
+		}
+		return phrase("It waits in digest %s, which has %s notifications, and leaves with it at %s at the latest", r.Digest.ID, uint32(r.Digest.Items), r.Digest.Due)
+	case notification.Digested:
+		if r.Digest.Items < 2 {
+			return phrase("It went into digest %s, in which it is alone; what became of that is the status of %s", r.Digest.ID, r.Digest.ID)
+		}
+		return phrase("It went into digest %s, which has %s notifications; what became of that is the status of %s", r.Digest.ID, uint32(r.Digest.Items), r.Digest.ID)
 	case notification.Scheduled:
 		return phrase("It is not due before %s", r.Due())
 	case notification.Acked, notification.Replied, notification.Recalled, notification.Replaced, notification.Failed:

@@ -215,6 +215,9 @@ func (s *Service) entries(r *mailbox.Record, steps []Step, now time.Time) []Entr
 	if r.SendAt.After(r.CreatedAt) {
 		list = append(list, Entry{At: r.SendAt, Event: "due", Text: phrase("due, as its send_at says"), Planned: r.SendAt.After(now)})
 	}
+	if r.Status == notification.Gathered {
+		list = append(list, Entry{At: r.Digest.Due, Event: "digest", Text: phrase("leaves with digest %s, or before if that is full", r.Digest.ID), Planned: r.Digest.Due.After(now)})
+	}
 	switch {
 	case len(r.Tried) > 0:
 		list = append(list, tries(r)...)

@@ -91,7 +91,7 @@ func (s *Sender) draft(r *push.Request) (*notification.Draft, error) {
 	if r.Recipient == "" {
 		return nil, errors.New("the endpoint has no recipient, and so no mailbox")
 	}
-	d := &notification.Draft{To: []string{r.Recipient}, ID: r.GodwitID, CollapseKey: r.Collapse, Priority: priority(r.Urgency)}
+	d := &notification.Draft{To: []string{r.Recipient}, ID: r.GodwitID, CollapseKey: r.Collapse, Priority: priority(r.Urgency), Alone: true}
 	if d.ID == "" {
 		d.ID = r.ID
 	}

@@ -327,7 +327,7 @@ func (a *admin) sendTest(v *visit, e *audience.Endpoint) error {
 
 // publishTest publishes a test notification to a recipient.
 func (a *admin) publishTest(v *visit, to string) error {
-	d := notification.Draft{ID: "test-" + rand.Text(), To: []string{to}, TTL: 10 * time.Minute, Content: notification.Content{Title: testMessage.Title, Body: testMessage.Body}}
+	d := notification.Draft{ID: "test-" + rand.Text(), To: []string{to}, TTL: 10 * time.Minute, Alone: true, Content: notification.Content{Title: testMessage.Title, Body: testMessage.Body}}
 	if err := notification.CheckName("to", to); err != nil {
 		return mistaken(http.StatusUnprocessableEntity, "There is no recipient of this name.")
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/notify/inbox"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/notify/recipient"
@@ -102,6 +103,14 @@ func (p *post) Of(_ context.Context, app, id, to string) (*timeline.Timeline, er
 	return &timeline.Timeline{
 		Record: p.record(), Why: timeline.Text{Pattern: "%s", Args: []any{timeline.Reason(hostile)}},
 		Entries: []timeline.Entry{{At: time.Now(), Channel: "webpush", Event: "failed", Text: timeline.Text{Pattern: "%s", Args: []any{hostile}}}},
+	}, nil
+}
+
+// Kept returns an inbox with hostile content.
+func (p *post) Kept(context.Context, string, string, int) (*mailbox.Kept, error) {
+	return &mailbox.Kept{
+		Counts: inbox.Counts{Count: inbox.Count{Unseen: 1, Unread: 1}, Total: 1, Revision: 1},
+		Items:  []inbox.Item{{Place: 1, ID: hostile, Content: notification.Content{Title: hostile, Body: hostile}, CreatedAt: time.Now(), KeptUntil: time.Now()}},
 	}, nil
 }
 

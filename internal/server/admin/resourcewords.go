@@ -6,6 +6,8 @@ var settingWords = map[string]string{
 
 	"category.critical": "Recipients cannot refuse it", "category.escalate_limit": "Most escalation steps for one person", "category.campaign_limit": "Most campaigns for one person",
 	"category.campaign_beyond": "A campaign’s message beyond that", "category.inbox": "Inboxes keep it", "category.keep": "How long inboxes keep it",
+	"category.digest_window": "Gather for", "category.digest_by": "Gather by",
+	"category.digest_max": "Leave at once with", "category.digest_template": "Template of a digest",
 
 	"service.access": "Who may call it", "service.timeout": "Time to answer", "service.split": "Share its calls between", "service.cookies": "Pass cookies on", "service.upload": "Bodies of more than 1 MiB",
 
@@ -31,6 +33,10 @@ var settingHints = map[string]string{
 	"category.campaign_beyond": "It matters only with a limit of campaigns.",
 	"category.inbox":           "People find it in their inbox after its delivery, until the time is over.",
 	"category.keep":            "It matters only with the inbox. Empty: 30 days; at most a year.",
+	"category.digest_window":   "The first notification for a person waits so long, later ones join it, and one leaves for all. From 1s to 7d, like 10m. Empty: each leaves on its own.",
+	"category.digest_by":       "A field of the data, like post: each of its values gathers on its own. Empty: all for a person gather together.",
+	"category.digest_max":      "From 2 to 1000 notifications. Empty: 1000.",
+	"category.digest_template": "It may say {{count}}, {{others}}, {{items}} and {{key}}. Empty: a plain text.",
 
 	"service.timeout": "At most 1m. Empty: 10s.",
 	"service.split":   "A service and its weight a line: other versions that take a part of the calls. Empty: all calls go to the service itself.",

@@ -230,6 +230,13 @@ func (m *meeting) furnish(x *tenant, receiver string) {
 	set("POST", "/v1/notifications", `{"to":"ann","title":"MARK","ttl":"1h"}`) // its id derives from the idempotency key
 	set("PUT", "/v1/recipients/ann/preferences", `{"categories":{"MARK":{"channels":[]}}}`)
 	set("PUT", "/v1/categories/same", `{"escalate_limit":"`+strconv.Itoa(len(x.app))+`/h"}`)
+	set("PUT", "/v1/categories/gathers", `{"digest":{"window":"1h"}}`)
+	for _, as := range []string{"digest", "digest-2"} {
+		set("POST", "/v1/notifications", `{"to":"ann","id":"`+as+`","title":"MARK","category":"gathers","digest_key":"MARK `+as+`"}`)
+		var waits struct{ Digest map[string]any }
+		_ = json.Unmarshal([]byte(m.do("GET", "/v1/notifications/"+as+"?to=ann", x.key, "", nil).body), &waits)
+		name(as, waits.Digest, "id")
+	}
 	set("PUT", "/v1/batches/same", `{"batch":"`+strconv.Itoa(len(x.app))+`s"}`)
 	set("PUT", "/v1/channels/webhook", `{"targets":["desk=RECEIVER/desk"]}`)
 	set("POST", "/v1/notifications", `{"to":"bob","id":"pushed","title":"MARK","ttl":"1h","escalate":[{"channel":"webhook","to":"desk","after":"59m"}]}`)

@@ -52,6 +52,8 @@ var meetings = map[string]how{
 	"GET /v1/categories/{category}":          {params: map[string]string{"category": "same"}, dumped: true},
 	"PUT /v1/categories/{category}":          {params: map[string]string{"category": "same"}, body: `{"critical":true}`},
 	"DELETE /v1/categories/{category}":       {params: map[string]string{"category": "same"}},
+	"GET /v1/digests":                        {shows: true},
+	"GET /v1/digests/{id}":                   {params: id("$digest"), shows: true},
 	"GET /v1/batches":                        {dumped: true},
 	"GET /v1/batches/{group}":                {params: map[string]string{"group": "same"}, dumped: true},
 	"PUT /v1/batches/{group}":                {params: map[string]string{"group": "same"}, body: `{"batch":"7s"}`},

@@ -16,8 +16,9 @@ func (p *program) categoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "category",
 		Short: "Say what holds for an app's categories",
-		Long: `Say what holds for the categories of an app's notifications: which of them nobody can refuse, how often they escalate, how many
-campaigns reach one person, and what recipients' inboxes keep. The commands need the server's operator key or an API key of role admin.`,
+		Long: `Say what holds for the categories of an app's notifications: which of them nobody can refuse, how often they escalate, how
+many campaigns reach one person, which gather into digests, and what recipients' inboxes keep. The commands need the server's operator key
+or an API key of role admin.`,
 		Args: subcommandOnly,
 		RunE: help,
 	}
@@ -34,7 +35,13 @@ type categoryJSON struct {
 	Beyond    string `json:"campaign_beyond,omitempty"`
 	Inbox     bool   `json:"inbox,omitempty"`
 	Keep      string `json:"keep,omitempty"`
-	Revision  string `json:"revision,omitempty"`
+	Digest    *struct {
+		Window   string  `json:"window"`
+		By       *string `json:"by"`
+		Max      int     `json:"max"`
+		Template *string `json:"template"`
+	} `json:"digest,omitempty"`
+	Revision string `json:"revision,omitempty"`
 }
 
 func (p *program) categories() settings[categoryJSON] {
@@ -55,6 +62,13 @@ func (c *categoryJSON) limits() string {
 	if c.Campaigns != "" {
 		list = append(list, fmt.Sprintf("campaigns %s, %s", c.Campaigns, c.Beyond))
 	}
+	if d := c.Digest; d != nil {
+		text := "digest " + d.Window
+		if d.By != nil {
+			text += " by " + clean(*d.By)
+		}
+		list = append(list, text)
+	}
 	return strings.Join(list, "; ")
 }
 
@@ -67,7 +81,7 @@ func (c *categoryJSON) inbox() string {
 }
 
 func (p *program) categorySetCommand() *cobra.Command {
-	var appName, limit, campaigns, beyond, keep string
+	var appName, limit, campaigns, beyond, window, keep string
 	var c preference.Category
 	cmd := &cobra.Command{
 		Use:   "set CATEGORY",
@@ -76,8 +90,8 @@ func (p *program) categorySetCommand() *cobra.Command {
 has none.`,
 		Args: exactly("category"),
 		RunE: func(cmd *cobra.Command, args []string) (err error) {
-			if limit == "" && campaigns == "" && !c.Critical && !c.Inbox && keep == "" {
-				return withHint(usagef("nothing is said of %s", args[0]), "give --critical, --escalate-limit, --campaign-limit or --inbox, or take back what was said with godwit category delete")
+			if limit == "" && campaigns == "" && window == "" && !c.Critical && !c.Inbox && keep == "" {
+				return withHint(usagef("nothing is said of %s", args[0]), "give --critical, --escalate-limit, --campaign-limit, --digest-window or --inbox, or take back what was said with godwit category delete")
 			}
 			if limit != "" {
 				if c.Limit, err = preference.ParseLimit(limit); err != nil {
@@ -107,6 +121,9 @@ has none.`,
 			if keep != "" {
 				body["keep"] = keep
 			}
+			if err := addDigest(body, window, &c.Digest); err != nil {
+				return err
+			}
 			if limit != "" {
 				body["escalate_limit"] = limit
 			}
@@ -132,8 +149,40 @@ has none.`,
 	cmd.Flags().StringVar(&beyond, "campaign-beyond", preference.Defer.String(), "what becomes of a campaign's message beyond the limit: defer (it is sent when the limit allows) or suppress")
 	cmd.Flags().BoolVar(&c.Inbox, "inbox", false, "recipients' inboxes keep its notifications")
 	cmd.Flags().StringVar(&keep, "keep", "", "how long inboxes keep them, like 7d; at most 365d (default 30d)")
+	cmd.Flags().StringVar(&window, "digest-window", "", "gathers notifications: the first of a key waits so long, like 10m or 24h, and one leaves for all")
+	cmd.Flags().StringVar(&c.Digest.By, "digest-by", "", "field of the data whose value is the key, like post or order.id (default: all of a recipient gather together)")
+	cmd.Flags().IntVar(&c.Digest.Max, "digest-max", 0, "notifications with which a digest leaves at once (default 1000)")
+	cmd.Flags().StringVar(&c.Digest.Template, "digest-template", "", "template that makes the digest (default: a plain text)")
 	p.categories().changeFlags(p, cmd, &appName)
 	return cmd
+}
+
+// addDigest adds how a category gathers to the body of a call.
+func addDigest(body map[string]any, window string, d *preference.Digest) (err error) {
+	if window == "" {
+		if !d.IsZero() {
+			return withHint(usagef("a category that gathers needs a window"), "give --digest-window, like 10m")
+		}
+		return nil
+	}
+	if d.Window, err = notification.ParseDuration(window); err != nil {
+		return usagef("--digest-window: %w", err)
+	}
+	if err := d.Check(); err != nil {
+		return err
+	}
+	said := map[string]any{"window": window}
+	if d.By != "" {
+		said["by"] = d.By
+	}
+	if d.Max != 0 {
+		said["max"] = d.Max
+	}
+	if d.Template != "" {
+		said["template"] = d.Template
+	}
+	body["digest"] = said
+	return nil
 }
 
 func (p *program) categoryDeleteCommand() *cobra.Command {

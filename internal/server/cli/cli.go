@@ -94,7 +94,7 @@ Start with: godwit serve --dev
 Commands to copy: godwit examples`
 	root.AddCommand(
 		p.serveCommand(), p.loginCommand(), p.operatorCommand(), p.appCommand(), p.keyCommand(), p.tokenCommand(), p.publishCommand(), p.statusCommand(), p.whyCommand(), p.recallCommand(), p.recipientCommand(), p.inboxCommand(), p.listenCommand(), p.requestCommand(), p.serveSubjectCommand(), p.campaignCommand(), p.templateCommand(), p.segmentCommand(),
-		p.channelCommand(), p.sourceCommand(), p.sinkCommand(), p.categoryCommand(), p.preferencesCommand(),
+		p.channelCommand(), p.sourceCommand(), p.sinkCommand(), p.categoryCommand(), p.digestCommand(), p.preferencesCommand(),
 		p.eventsCommand(), p.auditCommand(), p.hookCommand(), p.contextCommand(), p.objectCommand(), p.topicCommand(), p.topCommand(), p.clusterCommand(), p.drainCommand(), p.readyCommand(), p.doctorCommand(), p.configCommand(), p.backupCommand(), p.restoreCommand(), p.benchCommand(),
 		p.endpointCommand(), p.importCommand(), p.migrateCommand(), p.versionCommand(), p.examplesCommand(),
 	)

@@ -19,7 +19,7 @@ var commandGroups = []struct {
 	{"start", "Start:", []string{"serve", "login", "context", "examples", "version"}},
 	{"send", "Send:", []string{"publish", "recall", "campaign", "template", "segment", "topic", "object", "request", "channel", "category", "endpoint", "import"}},
 	{"receive", "Receive:", []string{"listen", "serve-subject", "hook", "sink", "source"}},
-	{"look", "Look:", []string{"status", "why", "events", "recipient", "inbox", "top", "audit"}},
+	{"look", "Look:", []string{"status", "why", "events", "recipient", "inbox", "digest", "top", "audit"}},
 	{"people", "People and keys:", []string{"app", "key", "token", "operator", "preferences"}},
 	{"operate", "Operate:", []string{"doctor", "config", "backup", "restore", "migrate", "cluster", "drain", "ready", "bench"}},
 }

@@ -20,12 +20,12 @@ import (
 const maxInput = godwit.MaxPublish
 
 type publishFlags struct {
-	id, title, body, category, data, ttl, sendAt, collapse, priority, ack, replyBy, wait string
-	template, locale, escalate, file                                                     string
-	stdin, inbox                                                                         bool
-	keep                                                                                 string
-	actions                                                                              []string
-	variables                                                                            []string
+	id, title, body, category, data, ttl, sendAt, collapse, priority, ack, replyBy, wait, digestKey string
+	template, locale, escalate, file                                                                string
+	stdin, inbox                                                                                    bool
+	keep                                                                                            string
+	actions                                                                                         []string
+	variables                                                                                       []string
 }
 
 func (p *program) publishCommand() *cobra.Command {
@@ -79,6 +79,7 @@ that did not happen in time or the notification ended otherwise.`,
 	s.StringVar(&f.ttl, "ttl", "", "how long to keep trying, like 30s, 24h or 7d (default 24h)")
 	s.StringVar(&f.sendAt, "send-at", "", "deliver at this time (RFC 3339) or after this duration")
 	s.StringVar(&f.collapse, "collapse-key", "", "replaces an unsettled notification of the same key")
+	s.StringVar(&f.digestKey, "digest-key", "", "with which others it gathers, if its category gathers")
 	s.StringVar(&f.priority, "priority", "", "high, normal or low")
 	s.StringVar(&f.ack, "ack", "", "who must acknowledge: any, all or none")
 	s.StringVar(&f.replyBy, "reply-by", "", "ask the recipient for an answer within this time, like 72h; --wait prints it")
@@ -97,7 +98,7 @@ that did not happen in time or the notification ended otherwise.`,
 
 func (p *program) publication(to string, f *publishFlags) (pub godwit.Publication, err error) {
 	pub = godwit.Publication{
-		To: to, ID: f.id, Title: f.title, Body: f.body, Category: f.category, CollapseKey: f.collapse, Priority: f.priority, Ack: f.ack,
+		To: to, ID: f.id, Title: f.title, Body: f.body, Category: f.category, CollapseKey: f.collapse, DigestKey: f.digestKey, Priority: f.priority, Ack: f.ack,
 		Template: f.template, Locale: f.locale,
 	}
 	if pub.Variables, err = variables(f.variables); err != nil {

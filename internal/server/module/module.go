@@ -25,6 +25,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/pubsub"
 	"godwit.dev/godwit/internal/messaging/request"
 	"godwit.dev/godwit/internal/notify/delivery"
+	"godwit.dev/godwit/internal/notify/digest"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/notify/session"
@@ -99,19 +100,19 @@ type Gate interface {
 
 // Services are the parts of the server that modules may use.
 type Services struct {
-	Log       *slog.Logger
-	Now       func() time.Time
-	Node      string // this node's name
-	Version   string
-	Access    *access.Registry
-	Mailbox   *mailbox.Mailbox
-	Publisher *delivery.Service
-	Hub       *session.Hub
-	Objects   *signal.Service
-	Topics    *pubsub.Service
-	Requests  *request.Service
-	Bus       *bus.Bus
-	Events    event.Log
+	Log     *slog.Logger
+	Now     func() time.Time
+	Node    string // this node's name
+	Version string
+	Access  *access.Registry
+	Mailbox *mailbox.Mailbox
+	Publishing
+	Hub      *session.Hub
+	Objects  *signal.Service
+	Topics   *pubsub.Service
+	Requests *request.Service
+	Bus      *bus.Bus
+	Events   event.Log
 	Doors
 	Draining <-chan struct{} // closed when the server stops or drains
 	// Own takes leases on an app's work that only one node may do at a time. Nil: there are no other nodes.
@@ -124,6 +125,12 @@ type Services struct {
 	Commands func() []Command
 	// ListenAddr is the address to bind for the setting with this key. Empty: off.
 	ListenAddr func(key string) (string, error)
+}
+
+// Publishing stores notifications.
+type Publishing struct {
+	Publisher *delivery.Service
+	Digests   *digest.Service // nil unless the server has the module that sends digests
 }
 
 // Doors are what gateways share: event loops and limits.

@@ -21,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/sending/webhook"
 	"godwit.dev/godwit/internal/sending/webpush"
 	"godwit.dev/godwit/internal/server/app/datadir"
+	"godwit.dev/godwit/internal/server/digests"
 	"godwit.dev/godwit/internal/server/docsite"
 	"godwit.dev/godwit/internal/server/inboxes"
 	"godwit.dev/godwit/internal/server/module"
@@ -34,6 +35,7 @@ func All() []module.Module {
 		mqttgate.Module(),
 		docsite.Module(),
 		inboxes.Module(),
+		digests.Module(),
 		channelOf(push.WebPush, func(o channel.Options) channel.Kind {
 			return webpush.Kind{Targets: o.Targets.Strangers(), Server: o.PublicURL}
 		}),

@@ -74,6 +74,7 @@ var places = map[string]layer{
 	"internal/messaging/pubsub":       capability,
 	"internal/messaging/request":      capability,
 	"internal/notify/delivery":        capability,
+	"internal/notify/digest":          capability,
 	"internal/access":                 capability,
 	"internal/access/audit":           capability,
 	"internal/access/signin":          capability,
@@ -96,6 +97,7 @@ var places = map[string]layer{
 	"internal/server/httpapi":         adapter,
 	"internal/server/admin":           adapter,
 	"internal/server/docsite":         adapter,
+	"internal/server/digests":         adapter,
 	"internal/server/inboxes":         adapter,
 	"internal/store/sqlite/textindex": capability, // leaf: words of texts, in memory
 	"internal/sending":                adapter,
@@ -143,6 +145,7 @@ var allowedBetweenAdapters = map[string][]string{
 	"internal/server/admin":   {"internal/server/module"},                            // whose pages it shows
 	"internal/server/docsite": {"internal/server/module"},                            // as a module
 	"internal/server/inboxes": {"internal/server/module", "internal/server/httpapi"}, // as a module, whose calls are the API's
+	"internal/server/digests": {"internal/server/module"},                            // as a module
 	"internal/server/httpapi": {"internal/engine/reactor"},                           // whose connections carry publishes (docs/adr/0026)
 	"internal/compat":         {"internal/gateway"},                                  // its engine carries another service's streams
 }

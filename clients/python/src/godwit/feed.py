@@ -18,7 +18,7 @@ __all__ = ["Feed"]
 _SILENCE = 45.0
 
 # After these nothing more happens to a copy. The last: of one that nobody acknowledges.
-_SETTLED_EVENTS = ("acked", "replied", "expired", "replaced", "recalled", "failed", "delivered")
+_SETTLED_EVENTS = ("acked", "replied", "expired", "replaced", "recalled", "failed", "digested", "delivered")
 
 
 class Feed:

@@ -97,6 +97,8 @@ class Publication:
     """Delays it, by at most 30 days."""
     collapse_key: str = ""
     """An unsettled notification of the same key and recipient is replaced."""
+    digest_key: str = ""
+    """With which others it gathers, if its category gathers; else the category's settings say."""
     priority: Priority | None = None
     """Normal unless said."""
     ack: AckMode | None = None
@@ -130,6 +132,7 @@ class Publication:
             "expires_at": None if self.expires_at is None else format_time(self.expires_at),
             "send_at": None if self.send_at is None else format_time(self.send_at),
             "collapse_key": self.collapse_key,
+            "digest_key": self.digest_key,
             "priority": self.priority,
             "ack": self.ack,
             "escalate": [e.to_json() for e in self.escalate],
@@ -158,6 +161,7 @@ class PublicationFields(TypedDict, total=False):
     expires_at: datetime | None
     send_at: datetime | None
     collapse_key: str
+    digest_key: str
     priority: Priority | None
     ack: AckMode | None
     escalate: Sequence[Escalation]

@@ -101,7 +101,8 @@ class Status:
     id: str
     to: str
     status: str
-    """scheduled, stored, delivered, acked, replied, expired, replaced, recalled or failed"""
+    """scheduled, stored, delivered, acked, replied, expired, replaced, recalled or failed; for a digest
+    gathered, then digested"""
     priority: str = "normal"
     ack: str = "any"
     seq: int = 0
@@ -126,7 +127,7 @@ class Status:
         """Whether nothing more will happen to it."""
         if self.status == "delivered":
             return self.ack == "none"
-        return self.status not in ("scheduled", "stored")
+        return self.status not in ("scheduled", "stored", "gathered")
 
     @classmethod
     def from_json(cls, fields: Json) -> Status:
@@ -256,7 +257,8 @@ class Event:
     event_id: str
     type: str
     """stored, delivered, acked, replied, expired, replaced, recalled, failed, online or offline; of the steps of an
-    escalation step_accepted, step_failed, step_unknown, step_withdrawn and exhausted; of Telegram's buttons pressed"""
+    escalation step_accepted, step_failed, step_unknown, step_withdrawn and exhausted; of Telegram's buttons pressed; of
+    digests gathered and digested"""
     at: datetime
     id: str = ""
     """The notification; empty for online and offline."""

@@ -302,7 +302,7 @@ def _publish(request: Mapping[str, Any]) -> pb.PublishRequest:
 
 
 # The fields of a publish that are texts in both forms.
-_TEXTS = ("id", "title", "body", "category", "collapse_key", "template", "locale")
+_TEXTS = ("id", "title", "body", "category", "collapse_key", "digest_key", "template", "locale")
 
 
 def _variable(value: str | float | bool) -> str:

@@ -22,6 +22,7 @@ var eventWords = map[event.Type]string{
 	event.Stored: "accepted for sending", event.Delivered: "delivered to a session", event.Acked: "acknowledged", event.Replied: "answered", event.Expired: "expired", event.Replaced: "replaced by a newer one",
 	event.Recalled: "taken back", event.Failed: "failed", event.Online: "a recipient connected", event.Offline: "a recipient left", event.StepAccepted: "a step was accepted by its channel", event.StepFailed: "a step failed",
 	event.StepUnknown: "a step may have been sent", event.StepWithdrawn: "a step was withdrawn", event.Exhausted: "all steps are done", event.Pressed: "a button was pressed",
+	event.Gathered: "one waits in a digest", event.Digested: "one went into a digest",
 	event.Seen: "a person saw it in the inbox", event.Read: "a person read it in the inbox", event.Archived: "a person put it away in the inbox",
 }
 

@@ -53,6 +53,10 @@ var categories = heldByApp(Kind{
 			{Field: setting.Field{Name: "campaign_beyond", Default: setting.JSON("defer")}, Options: []Option{{Value: "defer", Text: "waits until the limit allows it"}, {Value: "suppress", Text: "is not sent to this person"}}},
 			{Field: setting.Field{Name: "inbox", Type: setting.Bool}},
 			{Field: setting.Field{Name: "keep"}, Like: "30d"},
+			{Field: setting.Field{Name: "digest_window"}, Like: "10m"},
+			{Field: setting.Field{Name: "digest_by"}, Like: "post"},
+			{Field: setting.Field{Name: "digest_max"}, Like: "100"},
+			{Field: setting.Field{Name: "digest_template"}},
 		}, nil
 	},
 	Set: func(ctx context.Context, p Place, name string, c Change) (string, error) {
@@ -74,6 +78,9 @@ var categories = heldByApp(Kind{
 			err = said.Check()
 		}
 		if err == nil {
+			said.Digest, err = readDigest(c.Values)
+		}
+		if err == nil {
 			err = p.Named.SetCategory(ctx, p.App, name, said, c.Must)
 		}
 		return "", err
@@ -87,8 +94,38 @@ var categories = heldByApp(Kind{
 	if !c.Campaigns.IsZero() {
 		v["campaign_beyond"] = setting.JSON(c.Excess.String())
 	}
+	if d := c.Digest; !d.IsZero() {
+		v["digest_window"], v["digest_by"], v["digest_template"] = setting.JSON(d.WindowText()), setting.JSON(d.By), setting.JSON(d.Template)
+		if d.Max != 0 {
+			v["digest_max"] = setting.JSON(strconv.Itoa(d.Max))
+		}
+	}
 	return v
 })
+
+// readDigest reads how a category gathers. Without a window it does not.
+func readDigest(v setting.Values) (d preference.Digest, err error) {
+	d = preference.Digest{By: v.Text("digest_by"), Template: v.Text("digest_template")}
+	if text := v.Text("digest_window"); text != "" {
+		if d.Window, err = durationIn("digest_window", text, "10m"); err != nil {
+			return d, err
+		}
+	}
+	if text := v.Text("digest_max"); text != "" {
+		if d.Max, err = strconv.Atoi(text); err != nil {
+			return d, notification.BadField("digest_max", "must be a whole number")
+		}
+	}
+	if d.IsZero() {
+		return d, nil
+	}
+	err = d.Check()
+	if bad, ok := errors.AsType[*notification.FieldError](err); ok { // the form's fields have other names
+		format, args := bad.Parts()
+		return d, notification.BadField(strings.Replace(bad.Field, ".", "_", 1), format, args...)
+	}
+	return d, err
+}
 
 var services = heldByApp(Kind{
 	Path: "/ui/services", API: "/v1/gateway", Name: "service", One: "gateway service", Here: "services", Back: "/ui/services", List: "Gateway services", Docs: "/docs/guides/gateway",

@@ -97,7 +97,7 @@ func fileLimit() int {
 }
 
 // reservedFiles are descriptors kept for stores, listeners, logs and outgoing connections.
-const reservedFiles = 128
+const reservedFiles = 144
 
 // connectionLimit returns the number of connections that may be open under a limit of descriptors. Under a very low limit, the server
 // itself gets most descriptors.

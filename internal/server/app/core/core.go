@@ -15,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/messaging/pubsub"
 	"godwit.dev/godwit/internal/messaging/request"
 	"godwit.dev/godwit/internal/notify/delivery"
+	"godwit.dev/godwit/internal/notify/digest"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/session"
 	"godwit.dev/godwit/internal/notify/timeline"
@@ -37,6 +38,7 @@ type Core struct {
 	Hellos    *limit.Addrs // of sessions and NATS clients
 	Publisher *delivery.Service
 	Templates *template.Service
+	Digests   *digest.Service // nil: the server lacks the module
 	Watchers  *timeline.Watchers
 }
 
@@ -64,6 +66,9 @@ func Start(ctx context.Context, g *ground.Ground) (*Core, error) {
 	g.Steps.AddRun("watch over space", time.Second, func(ctx context.Context) error { return watchSpace(ctx, g.Log, c.Mailbox, g.Settings.MinFree) })
 	g.Steps.AddRun("mailbox upkeep", ground.StorePatience, c.Mailbox.Run)
 	c.startPublisher(g)
+	if err := c.startDigests(ctx, g); err != nil {
+		return nil, err
+	}
 	g.Registry.MustRegister(c.Mailbox, c.Hub)
 	return c, nil
 }

@@ -59,7 +59,7 @@ func (d *content) settle(name, contentType string) (data []byte, _ string, err e
 // fieldNames lists the fields of a publish; the index is the bit in draft.given.
 var fieldNames = [...]string{
 	"to", "id", "title", "body", "category", "data", "data_base64", "content_type", "ttl", "expires_at", "send_at",
-	"collapse_key", "priority", "ack", "escalate", "reply_by", "template", "variables", "locale", "inbox", "keep", "actions",
+	"collapse_key", "priority", "ack", "escalate", "reply_by", "template", "variables", "locale", "digest_key", "inbox", "keep", "actions",
 }
 
 // ReadDraft reads a publish.
@@ -181,6 +181,8 @@ func (d *draft) field(s *scanner, name string) (err error) {
 		d.Variables, err = s.variables(name)
 	case "locale":
 		d.Locale, err = s.str(name)
+	case "digest_key":
+		d.DigestKey, err = s.str(name)
 	case "escalate":
 		d.Escalate, err = s.steps(name)
 	}

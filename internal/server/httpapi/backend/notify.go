@@ -15,7 +15,7 @@ func (a *API) Notify(c *call.Call) error {
 	if err != nil {
 		return err
 	}
-	q, err := c.Params("id", "title", "category", "ttl", "expires_at", "send_at", "collapse_key", "priority", "ack")
+	q, err := c.Params("id", "title", "category", "ttl", "expires_at", "send_at", "collapse_key", "digest_key", "priority", "ack")
 	if err != nil {
 		return err
 	}
@@ -49,7 +49,7 @@ func (a *API) Notify(c *call.Call) error {
 }
 
 func draftOf(q url.Values) (d *draft, err error) {
-	d = &draft{Draft: notification.Draft{ID: q.Get("id"), CollapseKey: q.Get("collapse_key")}}
+	d = &draft{Draft: notification.Draft{ID: q.Get("id"), CollapseKey: q.Get("collapse_key"), DigestKey: q.Get("digest_key")}}
 	d.Content.Title, d.Content.Category = q.Get("title"), q.Get("category")
 	if v := q.Get("ttl"); v != "" {
 		if d.TTL, err = parsePositive("ttl", v); err != nil {

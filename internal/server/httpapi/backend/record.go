@@ -57,6 +57,11 @@ func appendOpen(b []byte, r *mailbox.Record) []byte {
 	b = append(b, `,"attempts":`...)
 	b = strconv.AppendUint(b, uint64(r.Attempts), 10)
 	b = appendReply(append(b, `,"reply":`...), r.Reply)
+	if r.Digest.ID != "" {
+		b = call.AppendString(append(b, `,"digest":{"id":`...), r.Digest.ID)
+		b = call.AppendMoment(b, "due_at", r.Digest.Due)
+		b = append(b, '}')
+	}
 	b = append(b, `,"channels":[`...)
 	return appendLive(b, r)
 }

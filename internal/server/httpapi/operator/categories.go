@@ -3,6 +3,7 @@ package operator
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/campaigns/preference"
 	"godwit.dev/godwit/internal/cluster/setting"
+	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/server/httpapi/call"
 )
 
@@ -30,10 +32,19 @@ type categoryJSON struct {
 	Campaigns string `json:"campaign_limit,omitempty"`
 	Excess    string `json:"campaign_beyond,omitempty"` // with campaign_limit
 
-	Inbox bool   `json:"inbox,omitempty"`
-	Keep  string `json:"keep,omitempty"`
+	Inbox  bool        `json:"inbox,omitempty"`
+	Keep   string      `json:"keep,omitempty"`
+	Digest *digestJSON `json:"digest,omitempty"`
 
 	revised
+}
+
+// digestJSON says how a category gathers.
+type digestJSON struct {
+	Window   string  `json:"window"`
+	By       *string `json:"by"`
+	Max      int     `json:"max"`
+	Template *string `json:"template"`
 }
 
 func viewCategory(name string, c preference.Category) categoryJSON {
@@ -42,7 +53,36 @@ func viewCategory(name string, c preference.Category) categoryJSON {
 	if !c.Campaigns.IsZero() {
 		v.Campaigns, v.Excess = c.Campaigns.String(), c.Excess.String()
 	}
+	if d := c.Digest; !d.IsZero() {
+		v.Digest = &digestJSON{Window: d.WindowText(), By: call.OrNull(d.By), Max: d.Most(), Template: call.OrNull(d.Template)}
+	}
 	return v
+}
+
+// readDigest reads how a category gathers.
+func readDigest(d *preference.Digest) call.Reader {
+	return func(field string, raw json.RawMessage) error {
+		if raw[0] != '{' {
+			return call.WrongType(field, "an object", raw)
+		}
+		err := call.Fields{
+			"window": call.Reader(func(_ string, raw json.RawMessage) (err error) {
+				text := strings.Trim(string(raw), `"`)
+				if d.Window, err = notification.ParseDuration(text); err != nil {
+					return notification.BadField("window", "must be a duration like 10m")
+				}
+				return nil
+			}),
+			"by": &d.By, "max": &d.Max, "template": &d.Template,
+		}.DecodeOrNull(raw)
+		if bad, ok := errors.AsType[*notification.FieldError](err); ok {
+			return notification.BadField(field+"."+bad.Field, "%s", bad.Problem)
+		}
+		if err != nil {
+			return err
+		}
+		return d.Check()
+	}
 }
 
 // categories returns the calls below /v1/categories. A PUT resets omitted settings to their defaults.
@@ -97,6 +137,7 @@ func decodeCategory(body []byte) (said preference.Category, err error) {
 			said.Keep, err = preference.ParseKeep(strings.Trim(string(raw), `"`))
 			return err
 		}),
+		"digest": readDigest(&said.Digest),
 	}.DecodeOrNull(body)
 	if err == nil {
 		err = said.Check()

@@ -20,7 +20,7 @@ ACK_MODE_ALL: AckMode
 ACK_MODE_NONE: AckMode
 
 class PublishRequest(_message.Message):
-    __slots__ = ("to", "id", "title", "body", "category", "data", "content_type", "ttl_ms", "expires_at_ms", "send_at_ms", "collapse_key", "priority", "ack", "escalate", "reply_by_ms", "template", "variables", "locale", "inbox", "keep_ms", "actions")
+    __slots__ = ("to", "id", "title", "body", "category", "data", "content_type", "ttl_ms", "expires_at_ms", "send_at_ms", "collapse_key", "priority", "ack", "escalate", "reply_by_ms", "template", "variables", "locale", "inbox", "keep_ms", "actions", "digest_key")
     class VariablesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -49,6 +49,7 @@ class PublishRequest(_message.Message):
     INBOX_FIELD_NUMBER: _ClassVar[int]
     KEEP_MS_FIELD_NUMBER: _ClassVar[int]
     ACTIONS_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_KEY_FIELD_NUMBER: _ClassVar[int]
     to: _containers.RepeatedScalarFieldContainer[str]
     id: str
     title: str
@@ -70,7 +71,8 @@ class PublishRequest(_message.Message):
     inbox: bool
     keep_ms: int
     actions: _containers.RepeatedCompositeFieldContainer[Action]
-    def __init__(self, to: _Optional[_Iterable[str]] = ..., id: _Optional[str] = ..., title: _Optional[str] = ..., body: _Optional[str] = ..., category: _Optional[str] = ..., data: _Optional[bytes] = ..., content_type: _Optional[str] = ..., ttl_ms: _Optional[int] = ..., expires_at_ms: _Optional[int] = ..., send_at_ms: _Optional[int] = ..., collapse_key: _Optional[str] = ..., priority: _Optional[_Union[_client_pb2.Priority, str]] = ..., ack: _Optional[_Union[AckMode, str]] = ..., escalate: _Optional[_Iterable[_Union[EscalationStep, _Mapping]]] = ..., reply_by_ms: _Optional[int] = ..., template: _Optional[str] = ..., variables: _Optional[_Mapping[str, str]] = ..., locale: _Optional[str] = ..., inbox: _Optional[bool] = ..., keep_ms: _Optional[int] = ..., actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ...) -> None: ...
+    digest_key: str
+    def __init__(self, to: _Optional[_Iterable[str]] = ..., id: _Optional[str] = ..., title: _Optional[str] = ..., body: _Optional[str] = ..., category: _Optional[str] = ..., data: _Optional[bytes] = ..., content_type: _Optional[str] = ..., ttl_ms: _Optional[int] = ..., expires_at_ms: _Optional[int] = ..., send_at_ms: _Optional[int] = ..., collapse_key: _Optional[str] = ..., priority: _Optional[_Union[_client_pb2.Priority, str]] = ..., ack: _Optional[_Union[AckMode, str]] = ..., escalate: _Optional[_Iterable[_Union[EscalationStep, _Mapping]]] = ..., reply_by_ms: _Optional[int] = ..., template: _Optional[str] = ..., variables: _Optional[_Mapping[str, str]] = ..., locale: _Optional[str] = ..., inbox: _Optional[bool] = ..., keep_ms: _Optional[int] = ..., actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., digest_key: _Optional[str] = ...) -> None: ...
 
 class Action(_message.Message):
     __slots__ = ("id", "title", "url")
@@ -149,7 +151,7 @@ class StatusResponse(_message.Message):
     def __init__(self, items: _Optional[_Iterable[_Union[NotificationStatus, _Mapping]]] = ...) -> None: ...
 
 class NotificationStatus(_message.Message):
-    __slots__ = ("id", "to", "status", "priority", "ack", "seq", "created_at_ms", "send_at_ms", "expires_at_ms", "delivered_at_ms", "settled_at_ms", "acked_at_ms", "latency_ms", "attempts", "reply", "channels")
+    __slots__ = ("id", "to", "status", "priority", "ack", "seq", "created_at_ms", "send_at_ms", "expires_at_ms", "delivered_at_ms", "settled_at_ms", "acked_at_ms", "latency_ms", "attempts", "reply", "channels", "digest", "digest_due_ms")
     ID_FIELD_NUMBER: _ClassVar[int]
     TO_FIELD_NUMBER: _ClassVar[int]
     STATUS_FIELD_NUMBER: _ClassVar[int]
@@ -166,6 +168,8 @@ class NotificationStatus(_message.Message):
     ATTEMPTS_FIELD_NUMBER: _ClassVar[int]
     REPLY_FIELD_NUMBER: _ClassVar[int]
     CHANNELS_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_FIELD_NUMBER: _ClassVar[int]
+    DIGEST_DUE_MS_FIELD_NUMBER: _ClassVar[int]
     id: str
     to: str
     status: str
@@ -182,7 +186,9 @@ class NotificationStatus(_message.Message):
     attempts: int
     reply: NotificationReply
     channels: _containers.RepeatedCompositeFieldContainer[ChannelStatus]
-    def __init__(self, id: _Optional[str] = ..., to: _Optional[str] = ..., status: _Optional[str] = ..., priority: _Optional[_Union[_client_pb2.Priority, str]] = ..., ack: _Optional[_Union[AckMode, str]] = ..., seq: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., send_at_ms: _Optional[int] = ..., expires_at_ms: _Optional[int] = ..., delivered_at_ms: _Optional[int] = ..., settled_at_ms: _Optional[int] = ..., acked_at_ms: _Optional[int] = ..., latency_ms: _Optional[int] = ..., attempts: _Optional[int] = ..., reply: _Optional[_Union[NotificationReply, _Mapping]] = ..., channels: _Optional[_Iterable[_Union[ChannelStatus, _Mapping]]] = ...) -> None: ...
+    digest: str
+    digest_due_ms: int
+    def __init__(self, id: _Optional[str] = ..., to: _Optional[str] = ..., status: _Optional[str] = ..., priority: _Optional[_Union[_client_pb2.Priority, str]] = ..., ack: _Optional[_Union[AckMode, str]] = ..., seq: _Optional[int] = ..., created_at_ms: _Optional[int] = ..., send_at_ms: _Optional[int] = ..., expires_at_ms: _Optional[int] = ..., delivered_at_ms: _Optional[int] = ..., settled_at_ms: _Optional[int] = ..., acked_at_ms: _Optional[int] = ..., latency_ms: _Optional[int] = ..., attempts: _Optional[int] = ..., reply: _Optional[_Union[NotificationReply, _Mapping]] = ..., channels: _Optional[_Iterable[_Union[ChannelStatus, _Mapping]]] = ..., digest: _Optional[str] = ..., digest_due_ms: _Optional[int] = ...) -> None: ...
 
 class NotificationReply(_message.Message):
     __slots__ = ("status", "content_type", "data")

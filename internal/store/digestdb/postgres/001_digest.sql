@@ -1,0 +1,11 @@
+CREATE TABLE digest (app text NOT NULL, id text NOT NULL, recipient text NOT NULL, category text NOT NULL, key text NOT NULL, state bigint NOT NULL, opened bigint NOT NULL, due bigint NOT NULL, sealed bigint NOT NULL, ended bigint NOT NULL, last bigint NOT NULL, items bigint NOT NULL, bytes bigint NOT NULL, PRIMARY KEY (app, id));
+CREATE UNIQUE INDEX digest_open ON digest (app, recipient, category, key) WHERE state = 1;
+CREATE INDEX digest_due ON digest (due) WHERE state < 3;
+CREATE INDEX digest_of ON digest (app, recipient, id);
+CREATE INDEX digest_waiting ON digest (app, id) WHERE state < 3;
+CREATE INDEX digest_ended ON digest (ended) WHERE state > 2;
+CREATE TABLE item (app text NOT NULL, recipient text NOT NULL, id text NOT NULL, digest text NOT NULL, n bigint NOT NULL, status bigint NOT NULL, created bigint NOT NULL, expires bigint NOT NULL, settled bigint NOT NULL, collapse text NOT NULL, sum bytea NOT NULL, body text NOT NULL, size bigint NOT NULL, PRIMARY KEY (app, recipient, id));
+CREATE INDEX item_digest ON item (app, digest, n);
+CREATE INDEX item_id ON item (app, id);
+CREATE INDEX item_settled ON item (settled) WHERE settled > 0;
+CREATE TABLE body (app text NOT NULL, id text NOT NULL, refs bigint NOT NULL, body bytea NOT NULL, PRIMARY KEY (app, id));

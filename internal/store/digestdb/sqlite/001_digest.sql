@@ -1,0 +1,11 @@
+CREATE TABLE digest (app TEXT NOT NULL, id TEXT NOT NULL, recipient TEXT NOT NULL, category TEXT NOT NULL, key TEXT NOT NULL, state INTEGER NOT NULL, opened INTEGER NOT NULL, due INTEGER NOT NULL, sealed INTEGER NOT NULL, ended INTEGER NOT NULL, last INTEGER NOT NULL, items INTEGER NOT NULL, bytes INTEGER NOT NULL, PRIMARY KEY (app, id)) STRICT;
+CREATE UNIQUE INDEX digest_open ON digest (app, recipient, category, key) WHERE state = 1;
+CREATE INDEX digest_due ON digest (due) WHERE state < 3;
+CREATE INDEX digest_of ON digest (app, recipient, id);
+CREATE INDEX digest_waiting ON digest (app, id) WHERE state < 3;
+CREATE INDEX digest_ended ON digest (ended) WHERE state > 2;
+CREATE TABLE item (app TEXT NOT NULL, recipient TEXT NOT NULL, id TEXT NOT NULL, digest TEXT NOT NULL, n INTEGER NOT NULL, status INTEGER NOT NULL, created INTEGER NOT NULL, expires INTEGER NOT NULL, settled INTEGER NOT NULL, collapse TEXT NOT NULL, sum BLOB NOT NULL, body TEXT NOT NULL, size INTEGER NOT NULL, PRIMARY KEY (app, recipient, id)) STRICT;
+CREATE INDEX item_digest ON item (app, digest, n);
+CREATE INDEX item_id ON item (app, id);
+CREATE INDEX item_settled ON item (settled) WHERE settled > 0;
+CREATE TABLE body (app TEXT NOT NULL, id TEXT NOT NULL, refs INTEGER NOT NULL, body BLOB NOT NULL, PRIMARY KEY (app, id)) STRICT;
