@@ -88,9 +88,9 @@ var mutations = []mutation{
 	{
 		name: "ignore the app in one query",
 		file: "internal/store/sqlite/mailboxdb/find.go",
-		old:  "	a := s.apps[appName]\n	if a == nil {\n		return nil, nil\n	}\n	if r := a.recipients[name]; r != nil {\n		return r, nil\n	}\n",
-		new: "	a := s.apps[appName]\n	if a == nil {\n		return nil, nil\n	}\n	for _, other := range s.apps {\n		if r := other.recipients[name]; r != nil {\n			return r, nil\n		}\n	}\n" +
-			"	if r := a.recipients[name]; r != nil {\n		return r, nil\n	}\n",
+		old:  "	a := s.apps[appName]\n	if a == nil {\n		return nil, nil\n	}\n	if r := a.recipient(name); r != nil {\n		return r, nil\n	}\n",
+		new: "	a := s.apps[appName]\n	if a == nil {\n		return nil, nil\n	}\n	for _, other := range s.apps {\n		if r := other.recipient(name); r != nil {\n			return r, nil\n		}\n	}\n" +
+			"	if r := a.recipient(name); r != nil {\n		return r, nil\n	}\n",
 		tests: []suite{
 			{storeTests, "TestConformance$"},
 			{faultTests, "TestAppsNeverMeet"},
