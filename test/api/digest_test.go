@@ -166,6 +166,33 @@ func TestWindowEndsWithOneNotificationThatHasWhatIsLeft(t *testing.T) {
 	}
 }
 
+func TestDigestIsKeptInTheInboxAsItsNewestNotificationAsks(t *testing.T) {
+	t.Parallel()
+	w := begin(t)
+	w.gathers("comment", map[string]any{"window": "1s"})
+	asks := map[string]any{"inbox": true, "keep": "2d", "actions": []any{map[string]any{"id": "yes", "title": "Yes"}}}
+	w.item("alone", "ann", "comment", asks)
+	w.item("one", "bob", "comment", nil)
+	w.item("two", "bob", "comment", asks)
+	for to, actions := range map[string]int{"ann": 1, "bob": 0} { // actions belong to one notification, so several have none
+		blackbox.Eventually(t, "the inbox of "+to, func() error {
+			var page struct {
+				Items []struct {
+					Title   string
+					Actions []struct{ ID string }
+				}
+			}
+			if err := w.call(http.MethodGet, "/v1/inbox?to="+to, nil).JSON(&page); err != nil {
+				return err
+			}
+			if len(page.Items) != 1 || len(page.Items[0].Actions) != actions {
+				return fmt.Errorf("it has %+v", page.Items)
+			}
+			return nil
+		})
+	}
+}
+
 func TestDigestHasTheTextOfItsTemplateInThePublishersLanguage(t *testing.T) {
 	t.Parallel()
 	w := begin(t)

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"godwit.dev/godwit/internal/campaigns/template"
@@ -36,6 +37,10 @@ type message struct {
 	Priority    int8                `json:"priority,omitempty"`
 	Ack         uint8               `json:"ack,omitempty"`
 	Steps       []notification.Step `json:"steps,omitempty"`
+
+	Inbox   *bool                 `json:"inbox,omitempty"`
+	Keep    time.Duration         `json:"keep,omitempty"`
+	Actions []notification.Action `json:"actions,omitempty"` // of an item that leaves alone
 }
 
 func encode(n *notification.Notification, d *notification.Draft) ([]byte, error) {
@@ -43,6 +48,7 @@ func encode(n *notification.Notification, d *notification.Draft) ([]byte, error)
 	b, err := json.Marshal(message{
 		Title: c.Title, Body: c.Body, Category: c.Category, Data: c.Data, ContentType: c.ContentType, Push: c.Push, Variables: d.Variables, Locale: d.Locale,
 		Priority: int8(n.Priority), Ack: uint8(n.Ack), Steps: n.Steps,
+		Inbox: d.Inbox, Keep: d.Keep, Actions: d.Actions,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("store notification %s until its digest: %w", n.ID, err)
@@ -83,8 +89,10 @@ func (s *Service) compose(ctx context.Context, l *Leaving) (*notification.Draft,
 	d := &notification.Draft{
 		ID: l.ID, To: []string{l.To}, Alone: true, ExpiresAt: l.Expires,
 		Priority: notification.Priority(newest.Priority), Ack: notification.AckMode(newest.Ack), Escalate: newest.Steps,
+		Inbox: newest.Inbox, Keep: newest.Keep,
 	}
 	if l.Items == 1 {
+		d.Actions = newest.Actions
 		d.Content = notification.Content{Title: newest.Title, Body: newest.Body, Category: newest.Category, Data: newest.Data, ContentType: newest.ContentType, Push: newest.Push}
 	} else if err := s.write(ctx, d, l, all); err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ const (
 	MaxChanged = 100  // ids in one Change
 )
 
-// ErrNotFound: the inbox has no such item.
+// ErrNotFound says that the inbox has no such item.
 var ErrNotFound = errors.New("the inbox has no such notification")
 
 // State selects items.

@@ -49,10 +49,10 @@ func (b *Box) Query(rows Rows, q *inbox.Query) (list []Found, more bool, err err
 	if err != nil || take(newest) {
 		return list, more, err
 	}
-	first := uint64(1)
 	for i := len(b.parts) - 1; i >= 0; i-- {
 		p := &b.parts[i]
-		if first = 1; i > 0 {
+		first := uint64(1)
+		if i > 0 {
 			first = b.parts[i-1].last + 1
 		}
 		if q.Before != 0 && first >= q.Before || q.State == inbox.Unseen && p.unseen == 0 || q.State == inbox.Unread && p.unread == 0 {

@@ -387,8 +387,8 @@ func (e *env) sweep(want int) {
 
 // keptItem is an item of the model.
 type keptItem struct {
-	id, category, key              string
-	seen, read, archived, recalled bool
+	id, category, key    string
+	seen, read, archived bool
 }
 
 // inboxModel does random work on the inboxes of a few recipients, and compares them with lists.
