@@ -61,7 +61,13 @@ export class InboxServer {
     const token = await this.#fresh();
     for (const [name, value] of Object.entries({ app, recipient, ...query }))
       if (value) url.searchParams.set(name, value);
-    const init: RequestInit = { method, cache: "no-cache", signal: AbortSignal.timeout(patience) };
+    // A change goes on when its page is left, as by an item that leads to another page.
+    const init: RequestInit = {
+      method,
+      cache: "no-cache",
+      signal: AbortSignal.timeout(patience),
+      keepalive: method !== "GET",
+    };
     const headers: Record<string, string> = {};
     if (token) headers.Authorization = `Bearer ${token}`;
     if (json !== undefined) {
