@@ -1,10 +1,10 @@
 package webpage
 
 import (
-	"fmt"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/base64"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
