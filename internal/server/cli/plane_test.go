@@ -39,7 +39,7 @@ var walked = map[string][]string{
 	"recipient show": {"ann"}, "recipient history": {"ann"}, "recipient disconnect": {"ann"}, "recipient erase": {"bob", "--yes"},
 	"listen": {"ann", "--timeout", "1ms"}, "request": {"a.b", "--timeout", "1s"}, "serve-subject": {"a.b", "--", "cat"},
 	"preferences get": {"ann"}, "preferences set": {"ann", "{}"}, "template show": {"x"}, "template revisions": {"x"}, "template set": {"x", "--title", "Hi"}, "template preview": {"x"}, "template remove": {"x"},
-	"digest show": {"x"}, "segment show": {"x"}, "segment set": {"x", "--where", "vip = true"}, "segment count": {"x"}, "segment delete": {"x"},
+	"digest show": {"x"}, "inbox list": {"ann"}, "inbox read": {"ann", "--all"}, "inbox watch": {"ann"}, "segment show": {"x"}, "segment set": {"x", "--where", "vip = true"}, "segment count": {"x"}, "segment delete": {"x"},
 	"hook show": {"x"}, "hook set": {"x", "https://a.example/"}, "hook replay": {"x", "--since", "0"}, "hook delete": {"x"},
 	"object put": {"g/o", "--version", "1"}, "object get": {"g/o"}, "object list": {"g"}, "object watch": {"g/o", "--timeout", "1ms"}, "object status": {"g/o"}, "object delete": {"g/o"},
 	"topic pub": {"a.b", "x"}, "topic sub": {"a.b", "--timeout", "1ms"}, "events": {"--since", "0", "-n", "1"}, "cluster forget": {"n9"},
