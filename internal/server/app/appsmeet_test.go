@@ -237,6 +237,9 @@ func (m *meeting) furnish(x *tenant, receiver string) {
 		_ = json.Unmarshal([]byte(m.do("GET", "/v1/notifications/"+as+"?to=ann", x.key, "", nil).body), &waits)
 		name(as, waits.Digest, "id")
 	}
+	for _, n := range []string{"kept", "kept-2"} {
+		set("POST", "/v1/notifications", `{"to":"ann","id":"`+n+`","title":"MARK","ttl":"1h","inbox":true}`)
+	}
 	set("PUT", "/v1/batches/same", `{"batch":"`+strconv.Itoa(len(x.app))+`s"}`)
 	set("PUT", "/v1/channels/webhook", `{"targets":["desk=RECEIVER/desk"]}`)
 	set("POST", "/v1/notifications", `{"to":"bob","id":"pushed","title":"MARK","ttl":"1h","escalate":[{"channel":"webhook","to":"desk","after":"59m"}]}`)
