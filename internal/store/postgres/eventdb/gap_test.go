@@ -71,7 +71,10 @@ func TestLateEventIsRefusedOnceReconciled(t *testing.T) {
 	again.Reconciled, fresh.At = true, cutoff
 	second.Emit([]event.Event{again})
 	second.Emit([]event.Event{fresh})
-	want := []event.Type{event.Online, event.Offline, event.StepAccepted, event.StepFailed, event.StepUnknown, event.StepWithdrawn, event.Exhausted, event.Pressed, event.Stored, event.Stored}
+	want := []event.Type{
+		event.Online, event.Offline, event.StepAccepted, event.StepFailed, event.StepUnknown, event.StepWithdrawn, event.Exhausted, event.Pressed,
+		event.Gathered, event.Digested, event.Seen, event.Read, event.Archived, event.Stored, event.Stored,
+	}
 	slices.Sort(want)
 	for got := []event.Type(nil); !slices.Equal(got, want); slices.Sort(got) {
 		evs, to, err := first.Read(t.Context(), "a", since, 1000, true)
