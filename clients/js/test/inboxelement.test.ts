@@ -144,6 +144,21 @@ describe.runIf(haveBrowser)("the element", () => {
     expect(await focused(page)).toBe("Notifications");
   });
 
+  test("has the focus at once when it opens, and never takes it back", async () => {
+    const { page } = await inboxPage(browser, { items: [fresh("a")] });
+    await page.getByRole("button", { name: "Notifications, 1 new" }).waitFor();
+    const at = await bell(page).evaluate((bell: HTMLButtonElement) => {
+      bell.click();
+      const root = bell.getRootNode() as ShadowRoot;
+      const first = root.activeElement?.getAttribute("role");
+      root.querySelector<HTMLElement>("[role=tab]")?.focus();
+      return new Promise<string>((resolve) =>
+        setTimeout(() => requestAnimationFrame(() => resolve(`${first}, ${root.activeElement?.role}`))),
+      );
+    });
+    expect(at).toBe("dialog, tab");
+  });
+
   test("traps nobody: where the focus goes on, or somebody clicks elsewhere, it closes", async () => {
     const { page } = await inboxPage(browser, { items: [fresh("a")] });
     await open(page);

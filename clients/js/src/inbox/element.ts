@@ -206,6 +206,8 @@ export class GodwitInbox extends Base {
     const { element } = this.#panel;
     this.#bell.hidden = page;
     set(element, "popover", page ? undefined : "auto");
+    // A list that opens gets the focus at once; the event that tells of it comes later, and would take the focus back.
+    set(element, "autofocus", page ? undefined : "");
     set(element, "role", page ? "region" : "dialog");
     this.#bell.popoverTargetElement = page ? null : element;
     const attribute = (name: string) => this.getAttribute(name) || undefined;
@@ -253,7 +255,6 @@ export class GodwitInbox extends Base {
     if (open) {
       this.#put();
       if (this.#state) this.#panel.update(this.#state);
-      this.#panel.element.focus();
       this.#look();
     } else {
       this.#inbox?.forgetUndo();
