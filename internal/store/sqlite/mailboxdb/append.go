@@ -88,6 +88,21 @@ func (op *appendOp) Done(err error) {
 	op.Finish(err)
 }
 
+// recipients implements addressed. The caller of a withdrawn operation may use its memory again.
+func (op *appendOp) recipients(yield func(string) bool) {
+	if !op.Take() {
+		return
+	}
+	for _, item := range op.items {
+		for _, to := range item.To {
+			if !yield(to) {
+				return
+			}
+		}
+	}
+}
+
+// Apply implements sqlitedb.Op.
 func (op *appendOp) Apply(c *sqlite.Conn) error {
 	if !op.Take() {
 		return nil

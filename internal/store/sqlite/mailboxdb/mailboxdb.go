@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -46,6 +47,7 @@ type Config struct {
 	Ballast    int64 // bytes of a file beside the database that is deleted when the disk is full; 0: a quarter of MinFree, at most 8 MB
 	MaxIdle    int   // recipients with nothing pending that are kept in memory; 0: 131072
 	NoAttempts bool  // do not record attempts to deliver copies to connections
+	Tellers    int   // goroutines that report commits to the observer, each for recipients of its own; 0: half as many as there are cores
 
 	VFS   string           // of the database, for fault injection
 	Guard sqlitedb.Guard   // of the file
@@ -75,6 +77,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Tellers == 0 {
+		c.Tellers = max(1, runtime.GOMAXPROCS(0)/2)
 	}
 	if c.minPacked == 0 {
 		c.minPacked = minPacked
@@ -128,6 +133,7 @@ type Store struct {
 	spare   sync.Pool       // of *committed, empty
 	telling sync.Mutex      // held by the goroutine that informs the observer
 	wakes   chan struct{}   // the observer may have to be informed
+	tellers tellers         // which inform the observer on machines with many cores
 	closing chan struct{}   // closed when no more commits follow
 	seals   chan struct{}   // there may be a slice to seal
 	wg      sync.WaitGroup  // of the teller
@@ -178,6 +184,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 		return nil, errors.Join(fmt.Errorf("open mailbox %s: %w", path, err), s.db.Close())
 	}
 	ctx, s.stop = context.WithCancel(context.WithoutCancel(ctx))
+	s.tellers.start(s, cfg.Tellers)
 	s.wg.Go(s.tell)
 	s.notes.start(s)
 	s.sealer.Go(func() { s.keepSealed(ctx) })
@@ -208,7 +215,7 @@ func (s *Store) close() error {
 // DB is the database beneath.
 func (s *Store) DB() *sqlitedb.DB { return s.db }
 
-// Observe implements mailbox.Store. Commits are reported one after the other, in their order.
+// Observe implements mailbox.Store. Commits are reported in their order: one after the other, or each recipient's.
 func (s *Store) Observe(obs mailbox.Observer) { s.obs.Store(&obs) }
 
 // Clock implements mailbox.Store.

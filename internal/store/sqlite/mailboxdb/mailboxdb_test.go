@@ -75,6 +75,10 @@ func TestTwoStores(t *testing.T) {
 
 func TestConformance(t *testing.T) { storetest.Run(t, opener(func(*mailboxdb.Config) {})) }
 
+func TestConformanceWithEightTellers(t *testing.T) {
+	storetest.RunAgain(t, "TestConformance", opener(func(c *mailboxdb.Config) { c.Tellers = 8 }))
+}
+
 // TestConformanceWithAllPacked packs even publishes to a single recipient.
 func TestConformanceWithAllPacked(t *testing.T) {
 	storetest.RunAgain(t, "TestConformance", opener(func(c *mailboxdb.Config) { c.PackFrom(1) }))

@@ -59,6 +59,19 @@ func (op *settleOp) Size() (rows, bytes int) {
 	return len(op.batch), bytes
 }
 
+// recipients implements addressed. The caller of a withdrawn operation may use its memory again.
+func (op *settleOp) recipients(yield func(string) bool) {
+	if !op.Take() {
+		return
+	}
+	for _, q := range op.batch {
+		if !yield(q.Recipient) {
+			return
+		}
+	}
+}
+
+// Apply implements sqlitedb.Op.
 func (op *settleOp) Apply(*sqlite.Conn) error {
 	if !op.Take() {
 		return nil

@@ -1,6 +1,8 @@
 package mailboxdb
 
 import (
+	"sync/atomic"
+
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
@@ -9,11 +11,17 @@ import (
 type committed struct {
 	batch mailbox.Batch
 	ops   []sqlitedb.Op
+
+	// Where tellers report it:
+	parts []part
+	left  atomic.Int32   // parts not yet reported
+	waits []atomic.Int32 // by operation: parts that it waits for
 }
 
 // size returns how many copies and inboxes the batch names.
-func (c *committed) size() int {
-	b := &c.batch
+func (c *committed) size() int { return sizeOf(&c.batch) }
+
+func sizeOf(b *mailbox.Batch) int {
 	return len(b.Stored) + len(b.Due) + len(b.Settled) + len(b.Inboxes)
 }
 
@@ -29,13 +37,26 @@ func (c *committed) add(d *committed) {
 
 // empty clears the batch and keeps its memory for the next.
 func (c *committed) empty() {
-	b := &c.batch
+	clearBatch(&c.batch)
+	clear(c.ops)
+	c.ops = c.ops[:0]
+}
+
+func clearBatch(b *mailbox.Batch) {
 	clear(b.Stored)
 	clear(b.Due)
 	clear(b.Settled)
 	clear(b.Inboxes)
-	clear(c.ops)
-	c.batch, c.ops = mailbox.Batch{Stored: b.Stored[:0], Due: b.Due[:0], Settled: b.Settled[:0], Inboxes: b.Inboxes[:0]}, c.ops[:0]
+	*b = mailbox.Batch{Stored: b.Stored[:0], Due: b.Due[:0], Settled: b.Settled[:0], Inboxes: b.Inboxes[:0]}
+}
+
+// done releases the callers that wait for the commit, and keeps its memory for a later one.
+func (s *Store) done(c *committed) {
+	for _, op := range c.ops {
+		op.Done(nil)
+	}
+	c.empty()
+	s.spare.Put(c)
 }
 
 // A batch for the observer gets no further commits once it names maxTold copies.
@@ -54,6 +75,7 @@ func (s *Store) tell() {
 		}
 		s.telling.Unlock()
 	}
+	s.tellers.close()
 }
 
 func (s *Store) wakeTeller() {
@@ -75,7 +97,7 @@ func (s *Store) tellHere() {
 	s.telling.Unlock()
 }
 
-// tellNext reports the next commit to the observer and then releases the callers that wait for it; false: there is none. Several waiting
+// tellNext reports the next commit to the observer, or leaves it to the tellers, and then releases the callers that wait for it; false: there is none. Several waiting
 // commits are reported in one batch, so that a recipient with several copies in them gets these together. The caller holds s.telling.
 func (s *Store) tellNext() bool {
 	var c *committed
@@ -85,15 +107,15 @@ func (s *Store) tellNext() bool {
 		return false
 	}
 	s.gather(c)
-	b := &c.batch
-	if obs := s.obs.Load(); obs != nil && c.size() > 0 {
-		(*obs).Committed(b)
+	obs := s.obs.Load()
+	switch {
+	case obs == nil || c.size() == 0:
+		s.done(c)
+	case s.tellers.share(c, *obs):
+	default:
+		(*obs).Committed(&c.batch)
+		s.done(c)
 	}
-	for _, op := range c.ops {
-		op.Done(nil)
-	}
-	c.empty()
-	s.spare.Put(c)
 	return true
 }
 
