@@ -82,9 +82,10 @@ type CampaignDecision struct {
 type CampaignStatus struct {
 	ID          string            `json:"id"`
 	Name        string            `json:"name"`
-	State       string            `json:"state"`   // draft, scheduled, running, paused, completed, cancelled, failed, correcting, recalling or recalled
-	Detail      string            `json:"detail"`  // why it is paused or failed
-	Segment     *CampaignSegment  `json:"segment"` // nil: the audience names none
+	Revision    string            `json:"revision"` // of its definition and start time: see ReviseIf
+	State       string            `json:"state"`    // draft, scheduled, running, paused, completed, cancelled, failed, correcting, recalling or recalled
+	Detail      string            `json:"detail"`   // why it is paused or failed
+	Segment     *CampaignSegment  `json:"segment"`  // nil: the audience names none
 	Channels    []string          `json:"channels"`
 	SendAt      time.Time         `json:"send_at"`
 	CreatedAt   time.Time         `json:"created_at"`
@@ -272,17 +273,38 @@ func (h *Campaign) Test(ctx context.Context, endpoints ...string) ([]CampaignTes
 }
 
 // Revise replaces the campaign's definition. It fails if the campaign has started.
-func (h *Campaign) Revise(ctx context.Context, spec CampaignSpec) (s CampaignStatus, err error) {
-	return s, h.do(ctx, http.MethodPut, "", spec, &s)
+func (h *Campaign) Revise(ctx context.Context, spec CampaignSpec) (CampaignStatus, error) {
+	return h.ReviseIf(ctx, "", spec)
+}
+
+// ReviseIf replaces the campaign's definition if it still has the revision of a status. Otherwise somebody has changed it since, and the call
+// fails with status 412. An empty revision replaces any.
+func (h *Campaign) ReviseIf(ctx context.Context, revision string, spec CampaignSpec) (s CampaignStatus, err error) {
+	call := Call{Method: http.MethodPut, Path: pathTo("campaigns", h.ID), Body: spec, IfMatch: quoted(revision)}
+	if err := h.c.Call(ctx, call, &s); err != nil {
+		return s, fmt.Errorf("revise campaign %s: %w", h.ID, err)
+	}
+	return s, nil
 }
 
 // Delete removes the campaign and its report. A campaign that may still send has to be cancelled first.
-func (h *Campaign) Delete(ctx context.Context) error {
-	_, err := h.c.do(ctx, request{method: http.MethodDelete, path: pathTo("campaigns", h.ID)})
-	if err != nil {
+func (h *Campaign) Delete(ctx context.Context) error { return h.DeleteIf(ctx, "") }
+
+// DeleteIf removes the campaign if it still has the revision of a status: see ReviseIf.
+func (h *Campaign) DeleteIf(ctx context.Context, revision string) error {
+	call := Call{Method: http.MethodDelete, Path: pathTo("campaigns", h.ID), IfMatch: quoted(revision)}
+	if err := h.c.Call(ctx, call, nil); err != nil {
 		return fmt.Errorf("delete campaign %s: %w", h.ID, err)
 	}
 	return nil
+}
+
+// quoted writes a revision as If-Match takes it; "" stays empty.
+func quoted(revision string) string {
+	if revision == "" {
+		return ""
+	}
+	return `"` + revision + `"`
 }
 
 // CampaignDelivery is the result of one message of a campaign.

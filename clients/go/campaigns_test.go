@@ -22,8 +22,26 @@ func TestACampaignOfARealServer(t *testing.T) {
 	if _, err := sale.Recall(ctx); refusedWith(err) != 409 {
 		t.Errorf("a draft is recalled: %v", err)
 	}
+	read, err := sale.Status(ctx)
+	if err != nil || read.Revision == "" {
+		t.Fatalf("it is %+v, %v", read, err)
+	}
 	spec.Name = "Summer"
 	if s, err := sale.Revise(ctx, spec); err != nil || s.State != "draft" || s.Name != "Summer" {
+		t.Errorf("revised to %+v, %v", s, err)
+	}
+	theirs := spec
+	theirs.Name = "Autumn"
+	if _, err := sale.ReviseIf(ctx, read.Revision, theirs); refusedWith(err) != http.StatusPreconditionFailed {
+		t.Errorf("a revision that nobody has read is replaced: %v", err)
+	}
+	if err := sale.DeleteIf(ctx, read.Revision); refusedWith(err) != http.StatusPreconditionFailed {
+		t.Errorf("a revision that nobody has read is deleted: %v", err)
+	}
+	if read, err = sale.Status(ctx); err != nil || read.Name != "Summer" {
+		t.Fatalf("it is %+v, %v", read, err)
+	}
+	if s, err := sale.ReviseIf(ctx, read.Revision, theirs); err != nil || s.Name != "Autumn" || s.Revision == read.Revision {
 		t.Errorf("revised to %+v, %v", s, err)
 	}
 	if _, err := sale.Start(ctx); err != nil {

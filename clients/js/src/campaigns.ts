@@ -80,6 +80,8 @@ export interface Correction {
 export interface CampaignStatus {
   id: string;
   name: string;
+  /** Of its definition and start time: see `revise`. */
+  revision: string;
   /** draft scheduled running paused completed cancelled failed correcting recalling recalled */
   state: string;
   /** Why it is paused or failed. */
@@ -235,14 +237,18 @@ export class Campaign {
     return answer.results;
   }
 
-  /** Replaces what it is to be, as long as it has not begun. */
-  async revise(fields: CampaignFields): Promise<CampaignStatus> {
-    return readCampaign(await this.api.call<Wire>("PUT", await this.path(), { json: wireCampaign(fields) }));
+  /**
+   * Replaces what it is to be, as long as it has not begun. With the revision of a status it replaces that and no other:
+   * if somebody has changed the campaign since, the call fails with status 412.
+   */
+  async revise(fields: CampaignFields, revision?: string): Promise<CampaignStatus> {
+    const call = { json: wireCampaign(fields), ifMatch: revision };
+    return readCampaign(await this.api.call<Wire>("PUT", await this.path(), call));
   }
 
-  /** Removes it and its report. One that may still send has to be cancelled first. */
-  async delete(): Promise<void> {
-    await this.api.call("DELETE", await this.path());
+  /** Removes it and its report, or only the given revision. One that may still send has to be cancelled first. */
+  async delete(revision?: string): Promise<void> {
+    await this.api.call("DELETE", await this.path(), { ifMatch: revision });
   }
 
   /**
@@ -317,6 +323,7 @@ function readCampaign(w: Wire): CampaignStatus {
   return {
     id: String(w.id),
     name: String(w.name),
+    revision: String(w.revision ?? ""),
     state,
     ...optional("detail", w.detail),
     total: Number(w.total),

@@ -47,6 +47,8 @@ export interface Call {
   contentType?: string;
   /** A request that makes something makes it once, however often it is sent. */
   idempotencyKey?: string;
+  /** The revision that is changed; if it is another by now, the server answers 412. */
+  ifMatch?: string | undefined;
   /** Tried once, since it must not be carried out twice. */
   once?: boolean;
   signal?: AbortSignal;
@@ -343,6 +345,7 @@ export class Client {
     if (this.o.apiKey) headers.Authorization = `Bearer ${this.o.apiKey}`;
     if (call.json !== undefined) headers["Content-Type"] = "application/json";
     if (call.idempotencyKey) headers["Idempotency-Key"] = call.idempotencyKey;
+    if (call.ifMatch) headers["If-Match"] = `"${call.ifMatch}"`;
     if (call.contentType) headers["Content-Type"] = call.contentType;
     const init: RequestInit = {
       ...more,

@@ -13,7 +13,11 @@ test("campaigns, endpoints and channels of a real server", async () => {
   const campaign = api.campaign({ ...fields, name: "Spring" });
   expect(campaign.id).toBe("");
   expect((await campaign.status()).state).toBe("draft");
-  expect((await campaign.revise({ ...fields, name: "Summer" })).name).toBe("Summer");
+  const { revision } = await campaign.status();
+  expect((await campaign.revise({ ...fields, name: "Summer" }, revision)).name).toBe("Summer");
+  await expect(campaign.revise({ ...fields, name: "Autumn" }, revision)).rejects.toMatchObject({ status: 412 });
+  await expect(campaign.delete(revision)).rejects.toMatchObject({ status: 412 });
+  expect((await campaign.status()).name).toBe("Summer");
   await campaign.start();
   let last: CampaignStatus | undefined;
   for await (last of campaign.progress());

@@ -30,7 +30,16 @@ async def test_campaign_is_started_followed_and_recalled(client: AsyncClient) ->
     campaign = client.campaign(**fields)
     assert campaign.id == ""
     assert (await campaign.status()).state == "draft"
-    assert (await campaign.revise({**fields, "name": "Summer"})).name == "Summer"
+    revision = (await campaign.status()).revision
+    assert (await campaign.revise({**fields, "name": "Summer"}, revision=revision)).name == "Summer"
+    for change in (
+        campaign.revise({**fields, "name": "Autumn"}, revision=revision),
+        campaign.delete(revision=revision),
+    ):
+        with pytest.raises(ProblemError, match="changed") as later:
+            await change
+        assert later.value.status == 412
+    assert (await campaign.status()).name == "Summer"
     await campaign.start()
     seen = [status async for status in campaign.progress()]
     assert (seen[-1].state, seen[-1].counts["accepted"], seen[-1].total) == ("completed", 2, 2)

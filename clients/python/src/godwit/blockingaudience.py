@@ -76,13 +76,13 @@ class Campaign:
         """Send it to some endpoints at once, without counting it; see AsyncCampaign.test."""
         return self._portal.call(self._async.test(endpoints))
 
-    def revise(self, fields: CampaignFields) -> CampaignStatus:
-        """Replace what it is to be, as long as it has not begun."""
-        return self._portal.call(self._async.revise(fields))
+    def revise(self, fields: CampaignFields, *, revision: str = "") -> CampaignStatus:
+        """Replace what it is to be, as long as it has not begun; see AsyncCampaign.revise."""
+        return self._portal.call(self._async.revise(fields, revision=revision))
 
-    def delete(self) -> None:
-        """Remove it and its report."""
-        self._portal.call(self._async.delete())
+    def delete(self, *, revision: str = "") -> None:
+        """Remove it and its report, or only the given revision."""
+        self._portal.call(self._async.delete(revision=revision))
 
     def progress(self) -> Iterator[CampaignStatus]:
         """Yield how it stands, now and whenever that has changed, until it has ended."""

@@ -87,6 +87,8 @@ class CampaignStatus:
 
     id: str
     name: str
+    revision: str
+    """Of its definition and start time; see `AsyncCampaign.revise`."""
     state: str
     """draft, scheduled, running, paused, completed, cancelled, failed, correcting, recalling or recalled"""
     detail: str = ""
@@ -122,6 +124,7 @@ class CampaignStatus:
         return cls(
             id=fields["id"],
             name=fields["name"],
+            revision=fields.get("revision", ""),
             state=fields["state"],
             detail=fields.get("detail") or "",
             total=fields["total"],
@@ -185,6 +188,11 @@ def to_json(fields: CampaignFields) -> dict[str, Any]:
         if name in body:
             body[name] = format_duration(body[name])
     return body
+
+
+def _only(revision: str) -> dict[str, str]:
+    """Return the header by which a request changes this revision and no other."""
+    return {"If-Match": f'"{revision}"'} if revision else {}
 
 
 class AsyncCampaign:
@@ -295,15 +303,23 @@ class AsyncCampaign:
         )
         return list(answer["results"])
 
-    async def revise(self, fields: CampaignFields) -> CampaignStatus:
-        """Replace what it is to be, as long as it has not begun."""
+    async def revise(self, fields: CampaignFields, *, revision: str = "") -> CampaignStatus:
+        """Replace what it is to be, as long as it has not begun.
+
+        With the revision of a status it replaces that and no other: if somebody has changed the campaign since, the
+        call fails with status 412.
+        """
         target = await self._target()
-        answer = await self._api.json("PUT", target, body=to_json(fields), doing=f"revise campaign {self._id}")
+        answer = await self._api.json(
+            "PUT", target, body=to_json(fields), headers=_only(revision), doing=f"revise campaign {self._id}"
+        )
         return CampaignStatus.from_json(answer)
 
-    async def delete(self) -> None:
-        """Remove it and its report. One that may still send has to be cancelled first."""
-        await self._api.call("DELETE", await self._target(), doing=f"delete campaign {self._id}")
+    async def delete(self, *, revision: str = "") -> None:
+        """Remove it and its report, or only the given revision. One that may still send has to be cancelled first."""
+        await self._api.call(
+            "DELETE", await self._target(), headers=_only(revision), doing=f"delete campaign {self._id}"
+        )
 
     async def progress(self) -> AsyncGenerator[CampaignStatus, None]:
         """Yield how it stands, now and whenever a look each second finds it changed, until it has ended.
