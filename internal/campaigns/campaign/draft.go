@@ -11,30 +11,14 @@ import (
 // Revise, it may still lack its message, and it stays a draft with a time: it is scheduled for that when somebody starts it. idem and body
 // are those of Create.
 func (s *Service) Keep(ctx context.Context, app, id string, spec Spec, sendAt time.Time, must setting.Match, idem string, body [32]byte) (*View, error) {
-	now := s.cfg.Now().Truncate(time.Millisecond)
-	if err := s.compose(ctx, app, &spec); err != nil {
-		return nil, err
-	}
-	sendAt, err := spec.beginsAt(sendAt, now)
+	c, err := s.defined(ctx, app, spec, sendAt, (*Spec).CheckDraft)
 	if err != nil {
 		return nil, err
 	}
-	if err := spec.CheckDraft(now, sendAt); err != nil {
-		return nil, err
-	}
 	if id == "" {
-		return s.insert(ctx, &Campaign{ID: newID(now), App: app, Spec: spec, State: Draft, CreatedAt: now, SendAt: sendAt.Truncate(time.Millisecond)}, idem, body)
+		return s.insert(ctx, c, idem, body)
 	}
-	return s.change(ctx, app, id, func(c *Campaign) error {
-		if c.State != Draft && c.State != Scheduled {
-			return &StateError{Action: "be revised", State: c.State, Hint: "it has begun"}
-		}
-		if err := c.replaceable(must, spec, sendAt); err != nil {
-			return err
-		}
-		c.Spec, c.SendAt, c.Channels, c.State = spec, sendAt.Truncate(time.Millisecond), nil, Draft
-		return nil
-	})
+	return s.replace(ctx, id, c, must)
 }
 
 // Unwritten reports whether the message says nothing yet.

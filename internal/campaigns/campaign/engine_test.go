@@ -338,8 +338,11 @@ func TestQuietHoursPutOff(t *testing.T) {
 	spec.Quiet = &campaign.QuietHours{From: now.Add(-2 * time.Hour).Format("15:04"), To: now.Add(2 * time.Hour).Format("15:04"), Timezone: "recipient"}
 	id := e.create(spec)
 	e.start(id)
-	v := e.until(id, "sent to one", func(v *campaign.View) bool { return v.Counts[campaign.Accepted] == 1 })
+	v := e.until(id, "sent to one", func(v *campaign.View) bool { return v.Counts[campaign.Accepted] == 1 && v.Enumerated })
 	d := e.report(id)[ids[0].String()]
+	if !v.ETA.Equal(d.Due) {
+		t.Errorf("it is expected to end at %s, and the last message is due at %s", v.ETA, d.Due)
+	}
 	if v.State != campaign.Running || d.Outcome != campaign.Pending || d.Due.Sub(now) < time.Hour || d.Due.Sub(now) > 3*time.Hour {
 		t.Errorf("in its quiet hours: %s, due in %s", d.Outcome, d.Due.Sub(now))
 	}

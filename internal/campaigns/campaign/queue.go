@@ -60,6 +60,9 @@ type Queue interface {
 	Due(ctx context.Context, num int64, ch push.Channel, now time.Time, limit int) ([]Target, error)
 	// NextDue returns when the next pending delivery becomes due; ok is false if none is pending except held ones.
 	NextDue(ctx context.Context, num int64, ch push.Channel) (at time.Time, ok bool, err error)
+	// LastDue returns when the last pending delivery becomes due; ok is false if none is pending except held ones and those that wait for a
+	// decision.
+	LastDue(ctx context.Context, num int64, ch push.Channel) (at time.Time, ok bool, err error)
 	// Claim marks deliveries as being sent if the campaign is running and they are still pending, and returns those. It returns after the
 	// marks are on disk: a crash after it makes the deliveries unknown. On ErrUncertain, nothing may be sent, although the marks may be
 	// stored.

@@ -86,7 +86,7 @@ type View struct {
 	Campaign
 	Figures
 	Rate float64   // outcomes a second: over the last seconds, or after the end, over the whole run; 0: unknown
-	ETA  time.Time // zero: not known
+	ETA  time.Time // see expected; zero: not known
 	// Links: links in chats lead over this server, so that clicks on them are counted.
 	Links bool
 	// Duplicate: an earlier request with the same Idempotency-Key created the campaign.
@@ -134,31 +134,8 @@ func (s *Service) inserted(ctx context.Context, c, first *Campaign) (*View, erro
 	return s.view(ctx, c)
 }
 
-// created returns a campaign as Create stores it.
-func (s *Service) created(ctx context.Context, app string, spec Spec, sendAt time.Time) (c *Campaign, err error) {
-	now := s.cfg.Now().Truncate(time.Millisecond)
-	if err := s.compose(ctx, app, &spec); err != nil {
-		return nil, err
-	}
-	if sendAt, err = spec.beginsAt(sendAt, now); err != nil {
-		return nil, err
-	}
-	if err := spec.Check(now, sendAt); err != nil {
-		return nil, err
-	}
-	c = &Campaign{ID: newID(now), App: app, Spec: spec, State: Draft, CreatedAt: now, SendAt: sendAt.Truncate(time.Millisecond)}
-	if !sendAt.IsZero() {
-		if c.Channels, err = s.channels(ctx, c); err != nil {
-			return nil, err
-		}
-		c.State = Scheduled
-	}
-	return c, nil
-}
-
-// Revise replaces a campaign's settings. It fails if the campaign has started, and with *setting.ChangedError if it has not the revision that
-// must demands.
-func (s *Service) Revise(ctx context.Context, app, id string, spec Spec, sendAt time.Time, must setting.Match) (*View, error) {
+// defined returns a new draft of a definition, whose templates and segment are filled in, and which passes a check.
+func (s *Service) defined(ctx context.Context, app string, spec Spec, sendAt time.Time, check func(s *Spec, now, sendAt time.Time) error) (*Campaign, error) {
 	now := s.cfg.Now().Truncate(time.Millisecond)
 	if err := s.compose(ctx, app, &spec); err != nil {
 		return nil, err
@@ -167,26 +144,43 @@ func (s *Service) Revise(ctx context.Context, app, id string, spec Spec, sendAt 
 	if err != nil {
 		return nil, err
 	}
-	if err := spec.Check(now, sendAt); err != nil {
+	if err := check(&spec, now, sendAt); err != nil {
 		return nil, err
 	}
-	var channels []push.Channel
-	if !sendAt.IsZero() {
-		if channels, err = s.channels(ctx, &Campaign{App: app, Spec: spec}); err != nil {
-			return nil, err
-		}
+	return &Campaign{ID: newID(now), App: app, Spec: spec, State: Draft, CreatedAt: now, SendAt: sendAt.Truncate(time.Millisecond)}, nil
+}
+
+// created returns a campaign as Create stores it.
+func (s *Service) created(ctx context.Context, app string, spec Spec, sendAt time.Time) (*Campaign, error) {
+	c, err := s.defined(ctx, app, spec, sendAt, (*Spec).Check)
+	if err != nil || c.SendAt.IsZero() {
+		return c, err
 	}
-	return s.change(ctx, app, id, func(c *Campaign) error {
+	c.State = Scheduled
+	c.Channels, err = s.channels(ctx, c)
+	return c, err
+}
+
+// Revise replaces a campaign's settings. It fails if the campaign has started, and with *setting.ChangedError if it has not the revision that
+// must demands.
+func (s *Service) Revise(ctx context.Context, app, id string, spec Spec, sendAt time.Time, must setting.Match) (*View, error) {
+	c, err := s.created(ctx, app, spec, sendAt)
+	if err != nil {
+		return nil, err
+	}
+	return s.replace(ctx, id, c, must)
+}
+
+// replace gives a campaign the definition, time and state of another one.
+func (s *Service) replace(ctx context.Context, id string, with *Campaign, must setting.Match) (*View, error) {
+	return s.change(ctx, with.App, id, func(c *Campaign) error {
 		if c.State != Draft && c.State != Scheduled {
 			return &StateError{Action: "be revised", State: c.State, Hint: "it has begun"}
 		}
-		if err := c.replaceable(must, spec, sendAt); err != nil {
+		if err := c.replaceable(must, with); err != nil {
 			return err
 		}
-		c.Spec, c.SendAt, c.Channels, c.State = spec, sendAt.Truncate(time.Millisecond), channels, Draft
-		if !sendAt.IsZero() {
-			c.State = Scheduled
-		}
+		c.Spec, c.SendAt, c.Channels, c.State = with.Spec, with.SendAt, with.Channels, with.State
 		return nil
 	})
 }
@@ -258,23 +252,8 @@ func (s *Service) view(ctx context.Context, c *Campaign) (*View, error) {
 	}
 	now := s.cfg.Now()
 	v.Rate = t.meter.rate(now)
-	if c.Spec.Decides() && c.Spec.Decision == nil {
-		return v, nil // it ends some time after the decision
-	}
-	if v.Rate > 0 && c.Enumerated {
-		v.ETA = now.Add(time.Duration(float64(f.Open()) / v.Rate * float64(time.Second))).Truncate(time.Millisecond)
-	}
-	if end := c.StartedAt.Add(time.Duration(c.Spec.Spread)); c.Spec.Spread > 0 && v.ETA.Before(end) {
-		v.ETA = end
-	}
-	if c.Spec.Local != nil {
-		if l, err := c.Spec.localTimes(); err == nil {
-			if last := l.last(c.StartedAt); v.ETA.Before(last) && now.Before(last) {
-				v.ETA = last.Add(time.Duration(c.Spec.Spread))
-			}
-		}
-	}
-	return v, nil
+	v.ETA, err = s.expected(ctx, v, now)
+	return v, err
 }
 
 // List returns a page of an app's campaigns, newest first.

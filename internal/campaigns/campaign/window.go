@@ -89,18 +89,18 @@ func (s *Spec) End(begin time.Time, needs time.Duration) (end, latest time.Time)
 			}
 		}
 	}
-	if e := s.Expires; !e.IsZero() {
-		if e.Before(end) {
-			end = e
-		}
-		if e.Before(latest) {
-			latest = e
-		}
-	}
-	if !latest.After(end) {
+	if end, latest = s.atMost(end), s.atMost(latest); !latest.After(end) {
 		latest = time.Time{}
 	}
 	return end, latest
+}
+
+// atMost returns t, or the campaign's expiry if that is earlier: nothing is sent after it.
+func (s *Spec) atMost(t time.Time) time.Time {
+	if e := s.Expires; !e.IsZero() && e.Before(t) {
+		return e
+	}
+	return t
 }
 
 // end returns when the last message is sent in a zone: those that wait for their turn rest in quiet hours, and those that are spread wait until

@@ -266,6 +266,9 @@ func putOff(e *campaignEnv) {
 	if got := rowsOf(e.due(c)); !slices.Equal(got, numbers[1:]) {
 		e.Errorf("due are %v", got)
 	}
+	if last, ok, err := e.s.LastDue(e.Context(), c.Num, push.Webhook); err != nil || !ok || !last.Equal(at) {
+		e.Errorf("last due at %s, %t, %v; want %s", last, ok, err, at)
+	}
 	e.claim(c, e.due(c))
 	if next, ok, err := e.s.NextDue(e.Context(), c.Num, push.Webhook); err != nil || !ok || !next.Equal(at) {
 		e.Errorf("next due at %s, %t, %v; want %s", next, ok, err, at)
@@ -285,6 +288,9 @@ func heldBack(e *campaignEnv) {
 	e.clock.Advance(1000 * time.Hour)
 	if _, ok, err := e.s.NextDue(e.Context(), c.Num, push.Webhook); ok || err != nil {
 		e.Errorf("what is held comes due: %t, %v", ok, err)
+	}
+	if _, ok, err := e.s.LastDue(e.Context(), c.Num, push.Webhook); ok || err != nil {
+		e.Errorf("what is held is the last to come due: %t, %v", ok, err)
 	}
 	n, err := e.s.Sweep(e.Context(), c.Num, campaign.Sweep{From: campaign.Pending, Held: true, To: campaign.Pending, Due: e.clock.Now()}, 10, e.clock.Now())
 	if n != 1 || err != nil || len(e.due(c)) != 1 {

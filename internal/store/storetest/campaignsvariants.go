@@ -141,6 +141,9 @@ func restWaits(e *campaignEnv) {
 	if at, ok, err := e.s.NextDue(e.Context(), c.Num, push.Webhook); !ok || !at.Equal(e.clock.Now().Add(time.Hour).Truncate(time.Millisecond)) || err != nil {
 		e.Errorf("the next one is due at %s, %t, %v", at, ok, err)
 	}
+	if at, ok, err := e.s.LastDue(e.Context(), c.Num, push.Webhook); !ok || !at.Equal(e.clock.Now().Add(time.Hour).Truncate(time.Millisecond)) || err != nil {
+		e.Errorf("the last one before the decision is due at %s, %t, %v", at, ok, err)
+	}
 	if n, err := e.s.Sweep(e.Context(), c.Num, campaign.Sweep{From: campaign.Pending, Held: true, To: campaign.Pending, Due: e.clock.Now()}, 100, e.clock.Now()); n != 1 || err != nil {
 		e.Errorf("%d were held, %v", n, err)
 	}

@@ -171,6 +171,7 @@ func TestIndexesAnswerWhatIsAskedOften(t *testing.T) {
 	}{
 		"due":      {dueQuery, "delivery_due", []any{1, 1, 1, 1}},
 		"next due": {nextDueQuery, "delivery_due", []any{1, 1, 1}},
+		"last due": {lastDueQuery, "delivery_due", []any{1, 1, 1}},
 		"unknown":  {"SELECT endpoint FROM delivery WHERE campaign = 1 AND outcome = 6 ORDER BY endpoint LIMIT 1", "delivery_unknown", nil},
 		"sending":  {"SELECT d.campaign FROM delivery d JOIN campaign c ON c.num = d.campaign WHERE d.outcome = 1", "delivery_sending", nil},
 		"busy":     {"SELECT num FROM campaign WHERE " + campaignrow.Busy, "campaign_state", nil},

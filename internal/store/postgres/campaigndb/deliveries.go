@@ -186,6 +186,7 @@ const (
 		(SELECT * FROM delivery WHERE outcome = 0 AND campaign = $1 AND channel = $2 AND due <= $3 ORDER BY due, endpoint LIMIT $4) d
 		LEFT JOIN endpoint e ON e.number = d.endpoint ORDER BY d.due, d.endpoint`
 	nextDueQuery = "SELECT due FROM delivery WHERE outcome = 0 AND campaign = $1 AND channel = $2 AND due < $3 ORDER BY due LIMIT 1"
+	lastDueQuery = "SELECT due FROM delivery WHERE outcome = 0 AND campaign = $1 AND channel = $2 AND due < $3 ORDER BY due DESC LIMIT 1"
 )
 
 // targets runs a query for deliveries with their endpoints.
@@ -205,7 +206,17 @@ func (s *Store) Due(ctx context.Context, num int64, ch push.Channel, now time.Ti
 
 // NextDue implements campaign.Queue.
 func (s *Store) NextDue(ctx context.Context, num int64, ch push.Channel) (at time.Time, ok bool, err error) {
-	err = s.db.Each(ctx, "read deliveries", nextDueQuery, []any{num, campaignrow.Channel(ch), campaignrow.Held}, func(rows pgx.Rows) error {
+	return s.dueTime(ctx, nextDueQuery, num, ch)
+}
+
+// LastDue implements campaign.Queue.
+func (s *Store) LastDue(ctx context.Context, num int64, ch push.Channel) (at time.Time, ok bool, err error) {
+	return s.dueTime(ctx, lastDueQuery, num, ch)
+}
+
+// dueTime runs a query for the due time of one pending delivery that is not held.
+func (s *Store) dueTime(ctx context.Context, query string, num int64, ch push.Channel) (at time.Time, ok bool, err error) {
+	err = s.db.Each(ctx, "read deliveries", query, []any{num, campaignrow.Channel(ch), campaignrow.Held}, func(rows pgx.Rows) error {
 		var due int64
 		err := rows.Scan(&due)
 		at, ok = millis.Time(due), true

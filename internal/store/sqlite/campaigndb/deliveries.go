@@ -168,6 +168,8 @@ const (
 		WHERE d.outcome = 0 AND d.campaign = ? AND d.channel = ? AND d.due <= ? ORDER BY d.due, d.endpoint LIMIT ?`
 	nextDueQuery = `SELECT due FROM delivery INDEXED BY delivery_due WHERE outcome = 0 AND campaign = ? AND channel = ? AND due < ?
 		ORDER BY due LIMIT 1`
+	lastDueQuery = `SELECT due FROM delivery INDEXED BY delivery_due WHERE outcome = 0 AND campaign = ? AND channel = ? AND due < ?
+		ORDER BY due DESC LIMIT 1`
 	leftQuery = `SELECT d.campaign, d.endpoint, d.channel, d.flags FROM delivery d INDEXED BY delivery_sending CROSS JOIN campaign c ON c.num = d.campaign
 		WHERE d.outcome = 1 AND c.app = ? AND d.epoch < ? LIMIT ?`
 )
@@ -207,9 +209,19 @@ func (s *Store) Due(ctx context.Context, num int64, ch push.Channel, now time.Ti
 
 // NextDue implements campaign.Queue.
 func (s *Store) NextDue(ctx context.Context, num int64, ch push.Channel) (at time.Time, ok bool, err error) {
+	return s.dueTime(ctx, nextDueQuery, num, ch)
+}
+
+// LastDue implements campaign.Queue.
+func (s *Store) LastDue(ctx context.Context, num int64, ch push.Channel) (at time.Time, ok bool, err error) {
+	return s.dueTime(ctx, lastDueQuery, num, ch)
+}
+
+// dueTime runs a query for the due time of one pending delivery that is not held.
+func (s *Store) dueTime(ctx context.Context, query string, num int64, ch push.Channel) (at time.Time, ok bool, err error) {
 	err = s.db.ReadFor(ctx, s.owner(num), func(c *sqlite.Conn) error {
 		ok = false
-		return sqlitedb.Each(c, nextDueQuery, []any{num, campaignrow.Channel(ch), campaignrow.Held}, func(row *sqlite.Stmt) error {
+		return sqlitedb.Each(c, query, []any{num, campaignrow.Channel(ch), campaignrow.Held}, func(row *sqlite.Stmt) error {
 			at, ok = millis.Time(row.ColumnInt64(0)), true
 			return nil
 		})

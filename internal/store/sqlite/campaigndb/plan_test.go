@@ -24,7 +24,7 @@ func TestDeliveriesAreFoundWithoutSorting(t *testing.T) {
 	}
 	defer s.Close()
 	for name, query := range map[string]string{
-		"due": dueQuery, "next due": nextDueQuery, "recover": leftQuery, "untried": untriedQuery, "release": releaseQuery,
+		"due": dueQuery, "next due": nextDueQuery, "last due": lastDueQuery, "recover": leftQuery, "untried": untriedQuery, "release": releaseQuery,
 		"cancel": sweepQuery(campaign.Sweep{From: campaign.Pending}) + " LIMIT ?",
 		"let go": sweepQuery(campaign.Sweep{From: campaign.Pending, Held: true}) + " LIMIT ?",
 		"retry":  sweepQuery(campaign.Sweep{From: campaign.Unknown}) + " LIMIT ?",
