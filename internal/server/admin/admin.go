@@ -205,6 +205,10 @@ func (a *admin) signedIn(p page) http.HandlerFunc {
 			a.fail(w, r, person{}, mistaken(http.StatusServiceUnavailable, cannotCheck))
 			return
 		}
+		if err := sameApp(r, s.Person, a.language(r)); err != nil {
+			a.fail(w, r, s.Person, err)
+			return
+		}
 		ctx := r.Context()
 		if !strings.HasSuffix(r.Pattern, endless) {
 			var cancel context.CancelFunc

@@ -43,6 +43,7 @@ var functions = template.FuncMap{
 	"reasons":      deliveriesURL,
 	"stamp":        stamp,
 	"who":          signin.Person.Name,
+	"pageApp":      pageApp,
 	"complete":     (*guide).complete,
 	"begun":        (*guide).begun,
 	"stepDone":     (*guide).isDone,

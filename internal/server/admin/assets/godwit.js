@@ -87,6 +87,13 @@ setInterval(() => {
 // htmx tells of the page itself and of each part that it puts in.
 document.addEventListener("htmx:load", (e) => localize(e.detail.elt.parentElement ?? document));
 
+// Each request names the page's app: tabs share the login, and another tab may have signed in to another app.
+const app = document.body.dataset.app;
+if (app) {
+  document.addEventListener("htmx:configRequest", (e) => { e.detail.headers["Godwit-App"] = app; });
+  document.addEventListener("formdata", (e) => e.formData.set("signed-in-to", app));
+}
+
 // Long forms ask before somebody leaves them with unsaved text.
 const long = "#compose, #settings";
 let typed = false;
