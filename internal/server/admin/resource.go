@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -53,7 +52,7 @@ type resourceList struct {
 	New, Docs                string
 	Columns                  []string
 	Items                    []resourceRow
-	Gone                     *resourceGone // nil: none was deleted just now
+	Gone                     *gone // nil: none was deleted just now
 	More                     bool
 	Call                     string
 }
@@ -63,18 +62,15 @@ type resourceRow struct {
 	Cells      []fact
 }
 
-// resourceGone is a deleted setting, with all that is needed to bring it back.
-type resourceGone struct{ Name, Path, Values string }
-
 func (a *admin) listResource(v *visit, r *resource.Kind) error { return a.resourceList(v, r, nil) }
 
-func (a *admin) resourceList(v *visit, r *resource.Kind, gone *resourceGone) error {
+func (a *admin) resourceList(v *visit, r *resource.Kind, was *gone) error {
 	all := r.All(a.place(v))
 	inputs, err := r.Inputs(a.place(v), "", false)
 	if err != nil {
 		return err
 	}
-	l := resourceList{Title: r.List, About: r.About, Empty: r.Empty, One: r.One, New: newPath(r), Docs: r.Docs, Gone: gone, More: len(all) > mostListed, Call: "GET " + r.API}
+	l := resourceList{Title: r.List, About: r.About, Empty: r.Empty, One: r.One, New: newPath(r), Docs: r.Docs, Gone: was, More: len(all) > mostListed, Call: "GET " + r.API}
 	for i := range inputs {
 		l.Columns = append(l.Columns, wordOf(&inputs[i], r.Name))
 	}
@@ -364,21 +360,18 @@ func (a *admin) dropResource(v *visit, r *resource.Kind) error {
 		a.leadTo(v, r.Back, http.StatusOK)
 		return nil
 	}
-	values, err := json.Marshal(map[string]json.RawMessage(was.Values)) // which has no secret; setting.Values would not show itself
+	g, err := newGone(v.t("%s is deleted.", name), pathOf(r, name), map[string]json.RawMessage(was.Values)) // without secrets; setting.Values would not show itself
 	if err != nil {
-		return fmt.Errorf("encode the deleted %s %s: %w", r.Name, name, err)
+		return err
 	}
-	return a.resourceList(v, r, &resourceGone{name, pathOf(r, name), string(values)})
+	return a.resourceList(v, r, g)
 }
 
 // restoreResource stores a deleted setting again, unless there is one of its name.
 func (a *admin) restoreResource(v *visit, r *resource.Kind) error {
-	if err := parseForm(v.r); err != nil {
-		return err
-	}
 	var values map[string]json.RawMessage
-	if json.Unmarshal([]byte(v.r.PostForm.Get("values")), &values) != nil {
-		return mistaken(http.StatusBadRequest, "The form could not be read.")
+	if err := bringBack(v, &values); err != nil {
+		return err
 	}
 	name := v.r.PathValue("name")
 	_, err := r.Set(v.r.Context(), a.place(v), name, resource.Change{Values: values, Must: setting.Exactly("")})

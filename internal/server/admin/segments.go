@@ -2,10 +2,7 @@ package admin
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
@@ -37,9 +34,9 @@ const (
 // segmentList is the page that lists an app's segments.
 type segmentList struct {
 	Items []segmentLine
-	After string          // the page begins after this name; empty: it is the first
-	Next  string          // path of the next page; empty: this is the last
-	Gone  *segmentDeleted // nil: none was deleted just now
+	After string // the page begins after this name; empty: it is the first
+	Next  string // path of the next page; empty: this is the last
+	Gone  *gone  // nil: none was deleted just now
 }
 
 // segmentLine is a segment in the list.
@@ -48,12 +45,6 @@ type segmentLine struct {
 	Description, Where string
 	Words              string // what the expression says in words; empty: it is too long or too nested for that
 	UpdatedAt          time.Time
-}
-
-// segmentDeleted is a deleted segment, with all that is needed to bring it back.
-type segmentDeleted struct {
-	Name, Path string
-	Says       string // its JSON in base64
 }
 
 // segmentSays is what a deleted segment said.
@@ -136,23 +127,19 @@ func (a *admin) deleteSegment(v *visit) error {
 	case err != nil:
 		return err
 	}
-	says, err := json.Marshal(segmentSays{one.Where, one.Description})
+	g, err := newGone(v.t("%s is deleted. Campaigns that used it have begun, and keep its expression.", name), segmentPath(name), segmentSays{one.Where, one.Description})
 	if err != nil {
-		return fmt.Errorf("encode the deleted segment %s: %w", name, err)
+		return err
 	}
 	a.Log.InfoContext(ctx, "segment deleted on the web page", "app", app, "segment", name, "by", v.person.Name())
-	return a.segmentList(v, &segmentList{Gone: &segmentDeleted{name, segmentPath(name), base64.StdEncoding.EncodeToString(says)}})
+	return a.segmentList(v, &segmentList{Gone: g})
 }
 
 // restoreSegment stores a deleted segment again, unless its name is taken.
 func (a *admin) restoreSegment(v *visit) error {
-	if err := parseForm(v.r); err != nil {
-		return err
-	}
 	var was segmentSays
-	says, err := base64.StdEncoding.DecodeString(v.r.PostForm.Get("says"))
-	if err != nil || json.Unmarshal(says, &was) != nil {
-		return mistaken(http.StatusBadRequest, "The form could not be read.")
+	if err := bringBack(v, &was); err != nil {
+		return err
 	}
 	one, _, err := a.Segments.Set(v.r.Context(), v.person.App, v.r.PathValue("name"), segment.Change{Where: was.Where, Description: was.Description, Must: setting.Exactly("")})
 	var other *setting.ChangedError

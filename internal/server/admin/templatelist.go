@@ -2,10 +2,8 @@ package admin
 
 import (
 	"bytes"
-	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -25,9 +23,9 @@ const (
 // templateList is the page that lists an app's templates.
 type templateList struct {
 	Items []templateLine
-	After string           // the page begins after this name; empty: it is the first
-	Next  string           // path of the next page; empty: this is the last
-	Gone  *templateDeleted // nil: none was deleted just now
+	After string // the page begins after this name; empty: it is the first
+	Next  string // path of the next page; empty: this is the last
+	Gone  *gone  // nil: none was deleted just now
 }
 
 // templateLine is a template in the list.
@@ -36,12 +34,6 @@ type templateLine struct {
 	Languages, Variables    []string
 	Revision                int64
 	UpdatedAt               time.Time
-}
-
-// templateDeleted is a deleted template, with all that is needed to bring it back.
-type templateDeleted struct {
-	Name, Path string
-	Content    string // its JSON in base64: JSON itself would be several times as long in HTML
 }
 
 func templatePath(name string) string { return templatesPath + "/" + url.PathEscape(name) }
@@ -123,23 +115,19 @@ func (a *admin) deleteTemplate(v *visit) error {
 	case err != nil:
 		return err
 	}
-	says, err := json.Marshal(t.Content)
+	g, err := newGone(v.t("%s is deleted. Messages that were made from it stay as they are.", name), templatePath(name), t.Content)
 	if err != nil {
-		return fmt.Errorf("encode the deleted template %s: %w", name, err)
+		return err
 	}
 	a.Log.InfoContext(ctx, "template deleted on the web page", "app", app, "template", name, "by", v.person.Name())
-	return a.templateList(v, &templateList{Gone: &templateDeleted{name, templatePath(name), base64.StdEncoding.EncodeToString(says)}})
+	return a.templateList(v, &templateList{Gone: g})
 }
 
 // restoreTemplate stores a deleted template again, unless its name is taken.
 func (a *admin) restoreTemplate(v *visit) error {
-	if err := parseForm(v.r); err != nil {
-		return err
-	}
 	var c template.Content
-	says, err := base64.StdEncoding.DecodeString(v.r.PostForm.Get("content"))
-	if err != nil || json.Unmarshal(says, &c) != nil {
-		return mistaken(http.StatusBadRequest, "The form could not be read.")
+	if err := bringBack(v, &c); err != nil {
+		return err
 	}
 	name := v.r.PathValue("name")
 	t, _, err := a.Templates.Set(v.r.Context(), v.person.App, name, c, template.Match{New: true})
