@@ -28,8 +28,8 @@ type Reader struct {
 	rows interface {
 		Next() (row audience.Row, line int, err error)
 	}
-	found   string
-	columns func() []Column
+	encoding, separator string
+	columns             func() []Column
 }
 
 // Open begins to read a file.
@@ -40,20 +40,31 @@ func Open(r io.Reader, o Options) (*Reader, error) {
 	}
 	l := newLines(in.Reader, in.Decoded)
 	if o.Format != "csv" {
-		return &Reader{rows: &ndjson{l}, found: in.Encoding, columns: func() []Column { return nil }}, nil
+		return &Reader{rows: &ndjson{l}, encoding: in.Encoding, columns: func() []Column { return nil }}, nil
 	}
 	c, err := newCSV(l, o.Separator)
 	if err != nil {
 		return nil, err
 	}
-	return &Reader{rows: c, found: in.Encoding + ", cells separated by " + SeparatorName(c.records.separator), columns: func() []Column { return c.columns }}, nil
+	return &Reader{rows: c, encoding: in.Encoding, separator: SeparatorName(c.records.separator), columns: func() []Column { return c.columns }}, nil
 }
 
 // Next returns the next row with its line number; io.EOF after the last. An error that is a *audience.LineError affects only this line.
 func (r *Reader) Next() (row audience.Row, line int, err error) { return r.rows.Next() }
 
 // Found describes for people how the file is interpreted.
-func (r *Reader) Found() string { return r.found }
+func (r *Reader) Found() string {
+	if r.separator == "" {
+		return r.encoding
+	}
+	return r.encoding + ", cells separated by " + r.separator
+}
+
+// Encoding returns the name of the file's encoding.
+func (r *Reader) Encoding() string { return r.encoding }
+
+// Separator returns the name of a CSV file's separator of cells. NDJSON has none.
+func (r *Reader) Separator() string { return r.separator }
 
 // Columns returns the columns of a CSV file and their uses. NDJSON has none.
 func (r *Reader) Columns() []Column { return r.columns() }

@@ -14,7 +14,6 @@ import (
 
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/campaigns/tables"
-	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/server/admin/words"
 )
@@ -73,7 +72,7 @@ func (a *admin) importTable(v *visit) error { return a.readTable(v, false) }
 func (a *admin) readTable(v *visit, dry bool) error {
 	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(v.r.Context()), longest, fmt.Errorf("the file was not read in %s", longest))
 	defer cancel()
-	t := &tableImport{Channels: push.Channels(), app: v.person.App, lang: v.lang, Dry: dry, Report: new(lineReport), started: a.now()}
+	t := &tableImport{Channels: push.Channels(), app: v.person.App, lang: v.lang, Dry: dry, Report: newLineReport(v.lang), started: a.now()}
 	t.do = func(list []audience.Endpoint, lines []int) error { return a.registerChunk(ctx, v, t, list, lines) }
 	rc := http.NewResponseController(v.w)
 	err := t.read(v.r, func() { _ = rc.SetReadDeadline(time.Now().Add(partTime)) }) // fails only for a test's writer, which has no deadlines
@@ -165,11 +164,11 @@ func (t *tableImport) readFile(p *multipart.Part, more func()) error {
 	case errors.As(err, &ask):
 		return badFile("The file is not UTF-8, and which encoding it has cannot be known: say it above. Files of Excel for Windows in Western Europe are in windows-1252.")
 	case err != nil:
-		return badFile("The file cannot be read: %s.", err)
+		return badFile("The file cannot be read: %s.", lineProblem(t.lang, err))
 	}
-	t.Found = src.Found()
+	t.Found = howRead(t.lang, src)
 	for _, c := range src.Columns() {
-		t.Columns = append(t.Columns, shownColumn{c.Heading, c.Becomes(), c.Samples})
+		t.Columns = append(t.Columns, shownColumn{c.Heading, tableText(t.lang, c.Becomes()), c.Samples})
 	}
 	var chunk []audience.Endpoint
 	var lines []int
@@ -225,19 +224,17 @@ func (t *tableImport) endpoint(row *audience.Row) (e audience.Endpoint, err erro
 
 func (t *tableImport) refuse(line int, err error) {
 	t.Refused++
-	t.Report.add(line, "refused: "+err.Error())
-	var said any = err
-	if field, ok := errors.AsType[*notification.FieldError](err); ok && t.lang != words.English {
-		said = wholeProblem(t.lang, field)
-	}
-	t.say(t.lang.T("Line %[1]s is refused: %[2]s", line, said))
+	problem := lineProblem(t.lang, err)
+	t.Report.add(line, t.lang.T("refused: %s", problem))
+	t.say(t.lang.T("Line %[1]s is refused: %[2]s", line, problem))
 }
 
 func (t *tableImport) warn(line int, warnings []string) {
 	for _, w := range warnings {
 		t.Warned++
-		t.Report.add(line, w)
-		t.say(t.lang.T("Line %[1]s: %[2]s", line, w))
+		said := tableText(t.lang, w)
+		t.Report.add(line, said)
+		t.say(t.lang.T("Line %[1]s: %[2]s", line, said))
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/url"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
@@ -23,7 +24,7 @@ func (b *browser) upload(name, text string, fields map[string]string) string {
 }
 
 // uploadTo posts a form with a file.
-func (b *browser) uploadTo(path, name, text string, fields map[string]string) string {
+func (b *browser) uploadTo(path, name, text string, fields map[string]string, headers ...string) string {
 	b.Helper()
 	var body bytes.Buffer
 	m := multipart.NewWriter(&body)
@@ -39,6 +40,9 @@ func (b *browser) uploadTo(path, name, text string, fields map[string]string) st
 	must(b.T, err)
 	r.Header.Set("Content-Type", m.FormDataContentType())
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
 	resp, said := b.do(r)
 	if resp.StatusCode != http.StatusOK {
 		b.Fatalf("status %d: %s", resp.StatusCode, said)
@@ -87,7 +91,34 @@ func reportOf(t *testing.T, page string) string {
 	}
 	text, err := base64.StdEncoding.DecodeString(html.UnescapeString(found[1]))
 	must(t, err)
-	return string(text)
+	report, marked := strings.CutPrefix(string(text), "\ufeff")
+	if !marked {
+		t.Errorf("spreadsheets do not know that the file is UTF-8: %q", report)
+	}
+	return report
+}
+
+// A German spreadsheet separates cells by semicolons.
+func TestLinesWithProblemsAreDownloadedInTheReadersLanguage(t *testing.T) {
+	b := newWorld(t).signedIn()
+	page := b.uploadTo("/ui/audience/import/check", "people.csv", "\ufeffchat_id,timezone,tags,n\n7,Nowhere,a,1\nx y,,a,2\n8,,a\n9,,[1],3\n", map[string]string{"channel": "telegram"}, "Accept-Language", "de")
+	table := csv.NewReader(strings.NewReader(reportOf(t, page)))
+	table.Comma = ';'
+	lines, err := table.ReadAll()
+	must(t, err)
+	want := [][]string{
+		{"Zeile", "Problem"},
+		{"4", "abgelehnt: hat 3 Zellen; die erste Zeile nennt 4 Spalten"},
+		{"5", "abgelehnt: tags ist keine JSON-Liste von Texten"},
+		{"2", `timezone: "Nowhere" ist keine Zeitzone wie Europe/Oslo und wird weggelassen`},
+		{"3", "abgelehnt: address.chat_id: Muss die Nummer eines Chats sein oder ein öffentlicher Name wie @channel."},
+	}
+	if !slices.EqualFunc(lines, want, slices.Equal) {
+		t.Errorf("the file is %q", lines)
+	}
+	wants(t, page, "UTF-8 mit Byte-Order-Mark, Zellen getrennt durch Komma", "Attribut n, Zahlen", "Adresse: chat_id")
+	page = b.uploadTo("/ui/audience/import/check", "people.csv", "chat_id,chat_id\n7,7\n", nil, "Accept-Language", "de")
+	wants(t, page, "Die Datei lässt sich nicht lesen: Spalte 2: &#34;chat_id&#34; und &#34;chat_id&#34; bedeuten beide chat_id.")
 }
 
 func TestLinesWithProblemsAreDownloaded(t *testing.T) {

@@ -22,11 +22,32 @@ const (
 	mostReported = 40 << 10 // bytes of a report: it lies within the page
 )
 
-// lineReport is a file with the problems of single lines. It is in the page itself, so that no server has to keep it.
+// lineReport is a table with the problems of single lines, in the reader's language. It is in the page itself, so that no server has to keep
+// it.
 type lineReport struct {
 	Lines int // that it has
 	Left  int // lines with a problem for which it has no room
-	rows  bytes.Buffer
+	text  bytes.Buffer
+	rows  *csv.Writer
+}
+
+// byteOrderMark tells spreadsheets that a file is UTF-8.
+const byteOrderMark = "\ufeff"
+
+func newLineReport(l *words.Language) *lineReport {
+	r := &lineReport{}
+	r.text.WriteString(byteOrderMark)
+	r.rows = csv.NewWriter(&r.text)
+	if strings.Contains(l.Decimal(0.5), ",") { // spreadsheets of such a language separate cells by semicolons
+		r.rows.Comma = ';'
+	}
+	r.row(l.T("line"), l.T("problem"))
+	return r
+}
+
+func (r *lineReport) row(cells ...string) {
+	_ = r.rows.Write(cells) // into memory
+	r.rows.Flush()
 }
 
 // add writes a line. A text that a spreadsheet would take for a formula gets a mark before it.
@@ -35,20 +56,17 @@ func (r *lineReport) add(line int, problem string) {
 	if strings.ContainsAny(problem[:min(1, len(problem))], "=+-@") {
 		problem = "'" + problem
 	}
-	if r.rows.Len() > mostReported {
+	if r.text.Len() > mostReported {
 		r.Left++
 		return
 	}
-	w := csv.NewWriter(&r.rows)
-	_ = w.Write([]string{strconv.Itoa(line), problem}) // into memory
-	w.Flush()
+	r.row(strconv.Itoa(line), problem)
 	r.Lines++
 }
 
 // file returns the report as the address of a link.
 func (r *lineReport) file() template.URL {
-	text := append([]byte("line,problem\n"), r.rows.Bytes()...)
-	return template.URL("data:text/csv;charset=utf-8;base64," + base64.StdEncoding.EncodeToString(text))
+	return template.URL("data:text/csv;charset=utf-8;base64," + base64.StdEncoding.EncodeToString(r.text.Bytes()))
 }
 
 // shownRow is a line of a file as it is stored.

@@ -45,6 +45,7 @@ var reasons = []string{
 	key(pausedByHand),
 	key("timeout"),
 	key("lookup %s: no such host"),
+	key("dial %s: connection refused"),
 
 	key("telegram answered 403: Forbidden: bot was blocked by the user"),
 	key("telegram answered 403: Forbidden: user is deactivated"),

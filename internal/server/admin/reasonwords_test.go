@@ -2,6 +2,7 @@ package admin
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -15,6 +16,7 @@ func TestStoredReasonsAreSaidInTheReadersLanguage(t *testing.T) {
 	for stored, want := range map[string]string{
 		"somebody chose it": "jemand hat es so gewählt",
 		"webhook at https://a.example cannot be reached: lookup a.example: no such host":             "der Webhook unter https://a.example ist nicht erreichbar: den Namen a.example gibt es im DNS nicht",
+		"ClickHouse cannot be reached: dial 10.0.0.1:8123: connection refused":                       "ClickHouse ist nicht erreichbar: Verbindung zu 10.0.0.1:8123 abgelehnt",
 		"no clicks were counted, so the rest gets the first variant":                                 "es wurden keine Klicks gezählt, daher bekommt der Rest die erste Variante",
 		"B has the larger share: 5 clicks of 1198 for A, 12 of 2000 for B":                           "B hat den größeren Anteil: 5 Klicks von 1.198 bei A, 12 von 2.000 bei B",
 		"a reason of another version":                                                                "a reason of another version",
@@ -34,18 +36,18 @@ func TestStoredReasonsAreSaidInTheReadersLanguage(t *testing.T) {
 	}
 }
 
-// seams are where a reason is put together.
-var seams = regexp.MustCompile(`%s|: |clicks|views|(what has no )?category`)
+// seams are where a reason, or a text about a table, is put together.
+var seams = regexp.MustCompile(`%s|: |clicks|views|(what has no )?category|, text|(, )?(numbers|true and false)|, as exported`)
 
-// TestEachReasonIsOneOfTheCode finds reasons that the program gives in other words by now.
+// TestEachReasonIsOneOfTheCode finds reasons, and texts about tables, that the program says in other words by now.
 func TestEachReasonIsOneOfTheCode(t *testing.T) {
 	var all strings.Builder
 	for _, text := range literalsBelow(t, "../../notify", "../../campaigns", "../../sending") {
 		all.WriteString(verbs.ReplaceAllString(text, "%s") + "\n")
 	}
-	for _, known := range reasons {
-		if strings.HasPrefix(known, "telegram answered") || known == pausedByHand || strings.HasPrefix(known, "lookup ") {
-			continue // Telegram's own words, this page's, and the resolver's
+	for _, known := range slices.Concat(reasons, tableTexts) {
+		if strings.HasPrefix(known, "telegram answered") || known == pausedByHand || strings.HasPrefix(known, "lookup ") || strings.HasPrefix(known, "dial ") {
+			continue // Telegram's own words, this page's, and the system's
 		}
 		for _, part := range seams.Split(known, -1) {
 			if !strings.Contains(all.String(), part) {
