@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	template "github.com/DataDog/datadog-agent/pkg/template/html"
+
 	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/server/admin/words"
@@ -23,9 +25,11 @@ type outlook struct {
 	Rate    campaign.Rate // as asked for; 0: none was
 	Took    time.Duration // 0: not known
 	Spread  time.Duration
-	Begin   time.Time // zero: at once
-	End     time.Time // zero: not known
-	Latest  time.Time // where it is quiet then; zero: no later
+	Begin   time.Time     // zero: at once
+	End     time.Time     // zero: not known
+	Lasts   time.Duration // from the press of Send to End, if nothing puts off a message; else 0
+	Latest  time.Time     // where it is quiet then; zero: no later
+	Decides bool          // the end depends on a decision between variants
 }
 
 // reachedOver is the number of addresses that a campaign reaches over one channel.
@@ -56,7 +60,7 @@ func (a *admin) outlook(v *visit, s *campaign.Spec, sendAt time.Time) (o outlook
 	if o.Rate, o.Spread = s.Rate, time.Duration(s.Spread); sendAt.After(a.now()) {
 		o.Begin = sendAt
 	}
-	o.estimate(a.Campaigns.Paces(ctx, app, channels))
+	o.estimate(s, a.Campaigns.Paces(ctx, app, channels))
 	o.end(a.now(), s)
 	return o, nil
 }
@@ -68,38 +72,50 @@ func (o *outlook) end(now time.Time, s *campaign.Spec) {
 		o.End, o.Latest = s.End(to, 0)
 		return
 	}
-	if max(o.Took, o.Spread) == 0 || o.Looked > 0 || s.Decides() { // the rest's end depends on the decision
+	lasts := max(o.Took, o.Spread)
+	if o.Decides = s.Decides(); lasts == 0 || o.Looked > 0 || o.Decides {
 		return
 	}
 	begin := now
 	if o.Begin.After(now) {
 		begin = o.Begin
 	}
-	o.End, o.Latest = s.End(begin, o.Took)
+	if o.End, o.Latest = s.End(begin, o.Took); o.End.Equal(now.Add(lasts)) {
+		o.Lasts = lasts
+	}
 }
 
-// estimate finds how long the messages take: channels send beside each other, each at its provider's pace, and all together at most at the
-// campaign's own rate. Without that rate, one provider that publishes none makes it unknown.
-func (o *outlook) estimate(paces map[push.Channel]float64) {
+// ends says when the last message is sent. A campaign that is sent at once ends so long after the press of Send, however long the question
+// stays open.
+func (o *outlook) ends(l *words.Language) any {
+	at := func(t time.Time) template.HTML { return timeElement(t, l.Time(t)) }
+	switch {
+	case o.Lasts > 0 && o.Latest.IsZero():
+		return l.T("about %s after you send it", l.Lasted(o.Lasts))
+	case o.Lasts > 0:
+		return said(l, l.Find(key("about %[1]s after you send it; where it is quiet then, %[2]s at the latest")), []any{l.Lasted(o.Lasts), at(o.Latest)})
+	case !o.End.IsZero() && o.Latest.IsZero():
+		return said(l, l.Find(key("about %s")), []any{at(o.End)})
+	case !o.End.IsZero():
+		return said(l, l.Find(key("about %[1]s; where it is quiet then, %[2]s at the latest")), []any{at(o.End), at(o.Latest)})
+	case o.Decides:
+		return l.T("some time after the decision between the variants")
+	case o.Looked > 0:
+		return l.T("not known before: not everybody was counted")
+	}
+	return l.T("not known before: no provider of these says how fast it takes messages")
+}
+
+// estimate finds how long the messages take, once all whom they reach are counted.
+func (o *outlook) estimate(s *campaign.Spec, paces map[push.Channel]float64) {
 	if o.Looked > 0 || o.Count == 0 {
 		return
 	}
-	at := func(n int64, rate float64) time.Duration {
-		return time.Duration(float64(n) / rate * float64(time.Second))
-	}
-	known := true
+	messages := make(map[push.Channel]int64, len(o.By))
 	for _, by := range o.By {
-		if pace := paces[by.Channel]; pace > 0 {
-			o.Took = max(o.Took, at(by.Count, pace))
-		} else {
-			known = false
-		}
+		messages[by.Channel] = by.Count
 	}
-	if o.Rate > 0 {
-		o.Took = max(o.Took, at(o.Count, float64(o.Rate)))
-	} else if !known {
-		o.Took = 0
-	}
+	o.Took = s.Needs(messages, paces)
 }
 
 // question asks whether the campaign shall be sent.

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"godwit.dev/godwit/internal/campaigns/campaign"
 	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/server/admin/words"
 )
@@ -26,7 +27,7 @@ func TestTheQuestionBeforeASendSaysWhomItReachesAndForHowLong(t *testing.T) {
 		{outlook{reached: reached{Looked: 9}, Rate: 100}, "Send it to at least 0 addresses?"},
 		{outlook{reached: reached{Count: 7, Looked: 9}, Spread: 2 * time.Hour}, "Send it to at least 7 addresses, within 2 hours?"},
 	} {
-		c.o.estimate(paces)
+		c.o.estimate(&campaign.Spec{Rate: c.o.Rate}, paces)
 		if got := c.o.question(words.English); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}

@@ -43,6 +43,7 @@ func speaking(l *words.Language) template.FuncMap {
 		"second":     l.Second,
 		"day":        l.Day,
 		"moment":     func(at time.Time) template.HTML { return timeElement(at, l.Time(at)) },
+		"ends":       func(c *confirmation) any { return c.ends(l) },
 		"version":    func(v object.Version) string { return versionText(l, v) },
 		"pace":       func(r campaign.Rate) string { return rateWords(l, r) },
 		"advised":    func(a watch.Advice) string { return advised(l, &a) },
