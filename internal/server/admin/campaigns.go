@@ -1,6 +1,7 @@
 package admin
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -379,7 +380,11 @@ func (a *admin) cloneCampaign(v *visit) error {
 		return err
 	}
 	ctx, app, id := v.r.Context(), v.person.App, v.r.PathValue("id")
-	c, err := a.Campaigns.Clone(ctx, app, id, "", text(v.r.PostForm, "key"), sha256.Sum256([]byte("clone "+id)))
+	was, err := a.campaign(v)
+	if err != nil {
+		return err
+	}
+	c, err := a.Campaigns.Clone(ctx, app, id, copyName(v.lang, was), text(v.r.PostForm, "key"), sha256.Sum256([]byte("clone "+id)))
 	if err != nil {
 		return explain(err)
 	}
@@ -387,6 +392,13 @@ func (a *admin) cloneCampaign(v *visit) error {
 	v.made = c.ID
 	a.leadTo(v, "/ui/campaigns/"+c.ID+"/edit", http.StatusOK)
 	return nil
+}
+
+// copyName names a copy of a campaign in a language. A copy of a copy is called a copy of the first.
+func copyName(l *words.Language, c *campaign.View) string {
+	before, after, _ := strings.Cut(l.Find(key("Copy of %s")), "%s")
+	name := strings.TrimSuffix(strings.TrimPrefix(cmp.Or(strings.TrimSpace(c.Spec.Name), named(c)), before), after)
+	return before + clip(name, campaign.MaxName-len([]rune(before+after))) + after
 }
 
 // leadTo redirects the browser to another page after an action.

@@ -349,7 +349,7 @@ func TestACampaignIsAskedAboutAfterItsChecks(t *testing.T) {
 	}
 	form.Set("rate", "1/m")
 	status, page := b.post("/ui/campaigns", form)
-	wants(t, page, "Send it to 2 addresses over Webhook, about 2 minutes at 1 a minute?", `data-over="webhook"`, "22:00 to 08:00, the recipient", `id="ends"`)
+	wants(t, page, "Send it to 2 addresses over Webhook, about 2 minutes at 1 a minute?", `data-over="webhook"`, "22:00 to 08:00, the recipient", `id="ends"`, "about 2 minutes after you send it; where it is quiet then")
 	if list, err := w.store.List(t.Context(), "shop", 10, 0); status != http.StatusOK || err != nil || len(list) > 0 {
 		t.Fatalf("before the answer: %d, %d campaigns, %v", status, len(list), err)
 	}
@@ -418,6 +418,32 @@ func TestAChannelThatIsNotSetUpIsAMistakeBeforeTheQuestion(t *testing.T) {
 	}
 }
 
+// Clocks show an hour twice when they go back, and a form has no more than what they show.
+func TestATimeThatClocksShowTwiceStaysInAForm(t *testing.T) {
+	w := newWorld(t)
+	b := w.signedIn()
+	zone, err := time.LoadLocation("Europe/Oslo")
+	must(t, err)
+	_, back := time.Now().In(zone).ZoneBounds()
+	if back.In(zone).IsDST() { // it is winter: the next change goes forward
+		_, back = back.In(zone).ZoneBounds()
+	}
+	second := back.Add(30 * time.Minute).UTC() // 02:30 for the second time
+	at := func(t time.Time) string { return t.Format("2006-01-02T15:04") }
+	id := b.create(url.Values{"title": {"x"}, "send_at": {at(second)}, "then": {"draft"}, "key": {"k"}})
+	_, page := b.get("/ui/campaigns/" + id + "/edit")
+	form := formOf(t, page)
+	form.Set("timezone", "Europe/Oslo")
+	form.Set("send_at", at(second.In(zone)))
+	form.Set("title", "y")
+	form.Set("then", "draft")
+	b.post("/ui/campaigns/"+id, form)
+	c, err := w.store.Get(t.Context(), "shop", id)
+	if must(t, err); !c.SendAt.Equal(second) || c.Spec.Content.Title != "y" {
+		t.Errorf("saved without a change of its time, %s is sent at %s, was %s", c.Spec.Content.Title, c.SendAt, second)
+	}
+}
+
 func TestACloneIsADraftWithoutTimesAndMadeOnce(t *testing.T) {
 	w := newWorld(t)
 	b := w.signedIn()
@@ -430,8 +456,13 @@ func TestACloneIsADraftWithoutTimesAndMadeOnce(t *testing.T) {
 		t.Errorf("the copy's form: %v", form)
 	}
 	b.post("/ui/campaigns/"+id+"/clone", key)
-	if list, err := w.store.List(t.Context(), "shop", 10, 0); err != nil || len(list) != 2 || list[0].State != campaign.Draft {
-		t.Errorf("%d campaigns, %v", len(list), err)
+	list, err := w.store.List(t.Context(), "shop", 10, 0)
+	if err != nil || len(list) != 2 || list[0].State != campaign.Draft {
+		t.Fatalf("%d campaigns, %v", len(list), err)
+	}
+	_, page = b.post("/ui/campaigns/"+id+"/clone", url.Values{"key": {"in German"}}, "Accept-Language", "de")
+	if name := formOf(t, page).Get("name"); name != "Kopie von Spring" {
+		t.Errorf("in German the copy is called %q", name)
 	}
 }
 

@@ -352,12 +352,12 @@ func (f *reading) time(name string, was time.Time) time.Time {
 		f.blame(name, "%.40q is not a date and a time", s)
 		return time.Time{}
 	}
-	at := quiet.At(wall, zone)
-	f.Values.Set(name, moment(at))
-	if at.Equal(was.Truncate(time.Minute)) {
-		return was
+	at := quiet.At(wall, zone).UTC()
+	if was.In(zone).Format(formTime) == wall.Format(formTime) { // it stays, to its second, also in an hour that clocks show twice
+		at = was
 	}
-	return at.UTC()
+	f.Values.Set(name, moment(at))
+	return at
 }
 
 func text(f url.Values, name string) string { return strings.TrimSpace(f.Get(name)) }
