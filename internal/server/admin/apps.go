@@ -52,10 +52,11 @@ func (a *admin) operatorRoutes() map[string]route {
 
 // appList is the page of all apps.
 type appList struct {
-	Items []appLine
-	Name  string // typed before
-	Wrong string // with it
-	Made  *madeKey
+	Items  []appLine
+	Switch bool   // see maySwitch
+	Name   string // typed before
+	Wrong  string // with it
+	Made   *madeKey
 }
 
 type appLine struct {
@@ -72,6 +73,7 @@ func (a *admin) listApps(v *visit) error { return a.showApps(v, &appList{}) }
 
 func (a *admin) showApps(v *visit, l *appList) error {
 	all := a.Apps.Apps()
+	l.Switch = a.maySwitch(v)
 	for i := range all[:min(len(all), mostApps)] {
 		l.Items = append(l.Items, appLine{App: all[i], Path: appPath(all[i].Name), Keys: int64(len(a.Access.Keys(all[i].Name))), Trust: trust(v.lang, &all[i])})
 	}

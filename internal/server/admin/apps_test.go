@@ -172,10 +172,12 @@ func TestRuleMakesAnOperator(t *testing.T) {
 	_, page = b.get("/ui/oidc/start")
 	wants(t, page, `href="/ui/oidc/start?app=/"`, `href="/ui/oidc/start?app=shop"`)
 	b.get("/ui/oidc/start?app=/")
-	if status, _ = b.get("/ui/apps"); status != http.StatusOK {
+	if status, page = b.get("/ui/apps"); status != http.StatusOK || !strings.Contains(page, `id="switch" href="/ui/oidc/start"`) {
 		t.Errorf("chosen, it is %d", status)
 	}
 	b.get("/ui/oidc/start?app=shop")
+	_, page = b.get("/ui/signed-in")
+	wants(t, page, `id="switch" href="/ui/oidc/start"`)
 	if status, _ = b.get("/ui/apps"); status != http.StatusForbidden {
 		t.Errorf("in an app it is %d", status)
 	}

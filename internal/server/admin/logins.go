@@ -11,7 +11,8 @@ import (
 // lobby is the page of signed-in people.
 type lobby struct {
 	Items  []guest
-	Others int // number of logins other than this one that the person may end
+	Others int  // number of logins other than this one that the person may end
+	Switch bool // see maySwitch
 }
 
 type guest struct {
@@ -41,7 +42,7 @@ func (a *admin) listLogins(v *visit) error {
 		return err
 	}
 	uses := keyNames(a.Access.Keys(v.person.App))
-	var l lobby
+	l := lobby{Switch: a.maySwitch(v)}
 	for i := range list {
 		s := &list[i]
 		l.Items = append(l.Items, guest{
@@ -56,6 +57,9 @@ func (a *admin) listLogins(v *visit) error {
 	}
 	return a.show(v, "stays", v.t("Signed in"), "signed-in", l)
 }
+
+// maySwitch reports whether the person comes from a provider, and so may choose another app there.
+func (a *admin) maySwitch(v *visit) bool { return a.Provider != nil && v.person.Key == "" }
 
 // mostLogins limits the logins listed.
 const mostLogins = 200
