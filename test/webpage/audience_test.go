@@ -12,27 +12,21 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
-	"godwit.dev/godwit/internal/sending/sendertest/botserver"
 	"godwit.dev/godwit/test/blackbox"
 )
 
 func TestAPersonLooksAfterTheAudience(t *testing.T) {
 	blackbox.Long(t)
-	bot := botserver.Start(botserver.Options{Token: "123456789:AAExampleExampleExampleExample1234567"})
-	t.Cleanup(bot.Close)
-	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls"))
-	s := &stage{newPerson(t, "http://"+server.HTTP), server, server.API()}
-	s.call(http.MethodPut, "/v1/channels/telegram", map[string]any{"token": "123456789:AAExampleExampleExampleExample1234567", "base_url": bot.URL})
+	bot := newBot(t)
+	s := newStage(t, "--allow-private-urls")
+	s.has(bot)
 	for i := 1; i <= 3; i++ {
 		s.call(http.MethodPost, "/v1/endpoints", map[string]any{
 			"channel": "telegram", "recipient": fmt.Sprintf("reader-%d", i), "address": map[string]any{"chat_id": 7000 + i}, "tags": []string{"news", fmt.Sprintf("gate-%d", i)},
 			"attributes": map[string]any{"city": "Llanfairpwllgwyngyllgogerychwyrndrobwllllantysiliogogogoch"},
 		})
 	}
-	s.opens("/")
-	s.types("#key", "dev")
-	s.clicks("main button")
-	s.sees("#figures")
+	s.signIn("dev")
 
 	s.opens("/ui/audience?tag=news")
 	s.reads("#found", "reader-3")
@@ -82,8 +76,7 @@ func (s *stage) exports(format, has, lacks string) {
 
 func TestAnImportShowsHowMuchOfTheFileIsSent(t *testing.T) {
 	blackbox.Long(t)
-	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
-	s := &stage{newPerson(t, "http://"+server.HTTP), server, server.API()}
+	s := newStage(t)
 	s.signIn("dev")
 	file := filepath.Join(t.TempDir(), "chats.csv")
 	var table strings.Builder

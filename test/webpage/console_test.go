@@ -22,13 +22,10 @@ const hostile = `"'--></script></textarea></title><img src=x onerror=alert(1)>`
 
 func TestTheConsoleShowsHowTheServerIs(t *testing.T) {
 	blackbox.Long(t)
-	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls", "--node", "node-1"))
-	s := &stage{newPerson(t, "http://"+server.HTTP), server, server.API()}
-	s.opens("/")
-	s.types("#key", "dev")
-	s.clicks("main button")
+	s := newStage(t, "--allow-private-urls", "--node", "node-1")
+	s.givesKey("dev")
 	s.reads("#advice", "Nothing needs attention")
-	anna, err := server.Dial(t.Context(), "ws", blackbox.Hello{App: access.DevApp, Recipient: "anna", Device: "phone"})
+	anna, err := s.server.Dial(t.Context(), "ws", blackbox.Hello{App: access.DevApp, Recipient: "anna", Device: "phone"})
 	if err != nil {
 		t.Fatal(err)
 	}

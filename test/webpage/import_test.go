@@ -17,8 +17,7 @@ import (
 // TestAPersonImportsATableWithBadLines imports 10,000 lines, downloads the problems of 12, and undoes the import.
 func TestAPersonImportsATableWithBadLines(t *testing.T) {
 	blackbox.Long(t)
-	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
-	s := &stage{newPerson(t, "http://"+server.HTTP), server, server.API()}
+	s := newStage(t)
 	s.signIn("dev")
 	const lines, bad = 10_000, 12
 	var table strings.Builder

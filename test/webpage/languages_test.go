@@ -3,48 +3,115 @@ package webpage
 import (
 	"context"
 	"encoding/json"
+	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
-	"godwit.dev/godwit/internal/sending/sendertest/botserver"
 	"godwit.dev/godwit/test/blackbox"
 )
 
 // languages are those that the test looks at and takes pictures of, with commas between them; empty: those with the longest words.
 var languages = os.Getenv("GODWIT_SCREENSHOTS_LANGUAGES")
 
+// fills makes something for each page to show, and returns an endpoint's id.
+func (s *stage) fills() (endpoint string) {
+	s.Helper()
+	s.call(http.MethodPut, "/v1/categories/promo", map[string]any{"campaign_limit": "3/d"})
+	s.call(http.MethodPut, "/v1/gateway/shop", map[string]any{"split": map[string]int{"shop": 95, "shop@2": 5}})
+	s.call(http.MethodPut, "/v1/batches/region-7", map[string]any{"batch": "60s"})
+	s.call(http.MethodPut, "/v1/hooks/billing", map[string]any{"url": "http://127.0.0.1:9/billing"})
+	s.call(http.MethodPut, "/v1/sinks/clickhouse", map[string]any{"url": "http://127.0.0.1:9", "user": "godwit", "password": "s3cret"})
+	s.call(http.MethodPut, "/v1/segments/north", map[string]any{"where": `station = "north" and exists(name)`, "description": "Who lives near the north pier"})
+	s.call(http.MethodPut, "/v1/objects/region-1/camera-config", map[string]any{"version": "7", "payload": map[string]any{"iso": 400}})
+	s.telegram("anna", 7001)
+	s.publish("ride-1", "anna", "telegram")
+	s.call(http.MethodPut, "/v1/recipients/anna/preferences", map[string]any{"categories": map[string]any{"promo": map[string]any{"channels": []string{}}}})
+	var list struct {
+		Items []struct {
+			ID string `json:"id"`
+		} `json:"items"`
+	}
+	s.api.Call(s, http.MethodGet, "/v1/endpoints?recipient=anna", nil, &list)
+	if len(list.Items) != 1 {
+		s.Fatalf("anna has %d endpoints", len(list.Items))
+	}
+	return list.Items[0].ID
+}
+
+// asks opens the question before a send.
+func (p *person) asks() {
+	p.types("#title", "Low tide at noon")
+	p.presses("#start", "#question")
+}
+
+// checks uploads a table with a bad line, to be checked.
+func (p *person) checks() {
+	file := filepath.Join(p.TempDir(), "readers.csv")
+	if err := os.WriteFile(file, []byte("chat_id,name,age,timezone\n1,Ana,7,Europe/Oslo\nno chat,Bo,8,\n3,Cy,x,Nowhere\n"), 0o600); err != nil {
+		p.Fatal(err)
+	}
+	p.chooses("#channel", "telegram")
+	p.does("choose the file", chromedp.SetUploadFiles("#file", []string{file}, chromedp.ByQuery))
+	p.presses("#import button", "#result")
+}
+
 // everyPage are the pages of an app's admin, with an element that each has.
-func everyPage(sent, draft string) []sight {
+func (s *stage) everyPage(sent, draft, endpoint string) []sight {
 	return []sight{
 		{"overview", "/ui/", "#figures", nil},
 		{"start-browsers", "/ui/start/browsers", "#guide", nil},
 		{"start-bot", "/ui/start/bot", "#guide", nil},
+		{"start-phones", "/ui/start/phones", "#guide", nil},
+		{"start-live", "/ui/start/live", "#guide", nil},
 		{"campaigns", "/ui/campaigns", "#several", nil},
 		{"campaign", "/ui/campaigns/" + sent, "#progress", nil},
 		{"draft", "/ui/campaigns/" + draft, "#try", nil},
 		{"deliveries", "/ui/campaigns/" + sent + "/deliveries?outcome=failed", "#reasons", nil},
 		{"compose", "/ui/campaigns/new", "#reach", nil},
+		{"ask", "/ui/campaigns/new", "#reach", s.asks},
 		{"edit", "/ui/campaigns/" + draft + "/edit", "#preview .bubble", nil},
+		{"correct", "/ui/campaigns/" + sent + "/correct", "#preview .bubble", nil},
 		{"send", "/ui/send", "#compose", nil},
 		{"templates", "/ui/templates", "#templates", nil},
+		{"template", "/ui/templates/closed", "#compose", nil},
 		{"new-template", "/ui/new-template", "#compose", nil},
+		{"segments", "/ui/segments", "#segments", nil},
+		{"segment", "/ui/segments/north", "#look", nil},
+		{"new-segment", "/ui/new-segment", "#look", nil},
 		{"audience", "/ui/audience", "#found", nil},
+		{"endpoint", "/ui/audience/" + endpoint, "main h1", nil},
 		{"import", "/ui/audience/import", "#import", nil},
-		{"categories", "/ui/categories", "main h1", nil},
+		{"import-checked", "/ui/audience/import", "#import", s.checks},
+		{"categories", "/ui/categories", "#resources", nil},
+		{"category", "/ui/categories/promo", "#settings", nil},
 		{"new-category", "/ui/new/categories", "#settings", nil},
 		{"recipients", "/ui/recipients", "#list", nil},
+		{"recipient", "/ui/recipients/anna", "main h1", nil},
+		{"notification", "/ui/notifications/ride-1?to=anna", "#why", nil},
 		{"objects", "/ui/objects", "#list", nil},
+		{"object", "/ui/objects/region-1/camera-config", "main h1", nil},
 		{"topics", "/ui/topics", "#workers", nil},
 		{"gateway", "/ui/gateway", "#sessions", nil},
+		{"services", "/ui/services", "#resources", nil},
+		{"service", "/ui/services/shop", "#settings", nil},
+		{"batches", "/ui/batches", "#resources", nil},
+		{"batch", "/ui/batches/region-7", "#settings", nil},
 		{"channels", "/ui/channels", "#channels", nil},
 		{"channel", "/ui/channels/telegram", "#settings", nil},
+		{"channel-browsers", "/ui/channels/webpush", "#settings", nil},
+		{"channel-phones", "/ui/channels/fcm", "#settings", nil},
 		{"integrations", "/ui/integrations", "#sources", nil},
+		{"hook", "/ui/hooks/billing", "#settings", nil},
 		{"new-hook", "/ui/new/hooks", "#settings", nil},
+		{"sink", "/ui/sinks/clickhouse", "#settings", nil},
+		{"source-kinds", "/ui/new/sources", ".tiles", nil},
 		{"new-source", "/ui/new/sources?kind=jetstream", "#settings", nil},
+		{"new-source-postgres", "/ui/new/sources?kind=postgres", "#settings", nil},
 		{"app", "/ui/app", "#settings", nil},
 		{"keys", "/ui/keys", "#mint", nil},
 		{"signed-in", "/ui/signed-in", "#stays", nil},
@@ -90,11 +157,10 @@ func (p *person) speaks(tag, name string) {
 
 func TestTheConsoleSpeaksTheLanguageThatAPersonChooses(t *testing.T) {
 	blackbox.Long(t)
-	bot := botserver.Start(botserver.Options{Token: "123456789:AAExampleExampleExampleExample1234567"})
-	t.Cleanup(bot.Close)
-	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls"))
-	setUp(t, server, bot)
-	p := newPerson(t, "http://"+server.HTTP)
+	bot := newBot(t)
+	s := newStage(t, "--allow-private-urls")
+	s.hasChats(bot)
+	p, server := s.person, s.server
 	p.opens("/")
 	p.speaks("de", "Deutsch")
 	p.reads("main h1", "Anmelden")
@@ -121,6 +187,7 @@ func TestTheConsoleSpeaksTheLanguageThatAPersonChooses(t *testing.T) {
 	p.speaks("en", "English")
 	p.reads("main h1", "Audience")
 
+	endpoint := s.fills()
 	tags := []string{"de", "hi"}
 	if languages != "" {
 		tags = strings.Split(languages, ",")
@@ -128,11 +195,14 @@ func TestTheConsoleSpeaksTheLanguageThatAPersonChooses(t *testing.T) {
 	for _, tag := range tags {
 		p.opens("/ui/")
 		p.speaksTag(tag)
-		for _, s := range everyPage(sent, draft) {
+		for _, s := range s.everyPage(sent, draft, endpoint) {
 			p.opens(s.path)
 			p.sees(s.ready)
 			p.sees(`html[lang="` + tag + `"]`)
 			p.isSmall(s)
+			if s.prepare != nil {
+				s.prepare()
+			}
 			for _, on := range []screen{screens[0], screens[len(screens)-1]} {
 				p.looksWith(on)
 				p.fits(s, on)

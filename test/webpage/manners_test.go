@@ -32,8 +32,7 @@ func (p *person) arrives(path, shows string) {
 
 func TestSupportFindsAPersonAndWhatTheyWereToldByTheKeyboard(t *testing.T) {
 	blackbox.Long(t)
-	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
-	s := &stage{newPerson(t, "http://"+server.HTTP), server, server.API()}
+	s := newStage(t)
 	s.call(http.MethodPost, "/v1/notifications", map[string]any{"id": "ride-1", "to": "anna", "title": "New ride", "body": "At the north pier. " + hostile, "data": map[string]any{"fare": 120}, "ttl": "1h"})
 	s.call(http.MethodPut, "/v1/recipients/anna/preferences", map[string]any{"categories": map[string]any{"promo": map[string]any{"channels": []string{}}}})
 	s.signIn("dev")

@@ -16,10 +16,7 @@ func (p *person) operates(server *blackbox.Server) {
 	if err != nil {
 		p.Fatal(err)
 	}
-	p.opens("/")
-	p.sees("#key")
-	p.types("#key", strings.TrimSpace(string(key)))
-	p.clicks("main button")
+	p.givesKey(strings.TrimSpace(string(key)))
 	p.sees("#apps")
 }
 

@@ -1,22 +1,30 @@
 package webpage
 
 import (
+	"fmt"
 	"net/http"
 	"testing"
 
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
 	"godwit.dev/godwit/internal/access/signin/providertest"
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// signIn signs in with a key.
-func (p *person) signIn(key string) {
+// givesKey opens the console and signs in with a key.
+func (p *person) givesKey(key string) {
 	p.Helper()
 	p.opens("/")
 	p.sees("#key")
 	p.types("#key", key)
 	p.clicks("main button")
+}
+
+// signIn signs in with a key, and waits for the list of campaigns.
+func (p *person) signIn(key string) {
+	p.Helper()
+	p.givesKey(key)
 	p.sees(".who")
 	p.opens("/ui/campaigns")
 	p.sees("#campaigns")
@@ -113,4 +121,48 @@ func TestPeopleSignInByAProviderOfAnotherSite(t *testing.T) {
 	p.reads("main", "no rule of this server lets you in")
 	provider.GoesAway(true)
 	p.signIn("dev")
+}
+
+// isSignedInTo signs in with a key in another tab, so to say: the cookie is that of all tabs.
+func (p *person) isSignedInTo(key string) {
+	p.Helper()
+	signIn := fmt.Sprintf(`fetch("/ui/sign-out", {method: "POST"}).then(() => fetch("/ui/sign-in", {method: "POST", body: new URLSearchParams({key: %q})})).then(r => r.status)`, key)
+	err := blackbox.Poll(p.ctx, blackbox.Patience, func() error { // the server checks for new keys each second
+		var status int
+		err := chromedp.Run(p.ctx, chromedp.Evaluate(signIn, &status, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
+		if err == nil && status != http.StatusOK {
+			err = fmt.Errorf("signing in is answered %d", status)
+		}
+		return err
+	})
+	if err != nil {
+		p.Fatal(err)
+	}
+}
+
+// A person who signs in to another app in another tab does nothing there by what the first tab still shows.
+func TestATabActsOnlyInItsApp(t *testing.T) {
+	blackbox.Long(t)
+	s := newStage(t)
+	s.call(http.MethodPut, "/v1/categories/promo", map[string]any{"campaign_limit": "3/d"})
+	other := s.server.CreateApp(s, "other")
+	const refused = "This page is of “demo”, and you have signed in to “other” since it was opened. Nothing was done."
+	s.signIn("dev")
+	s.opens("/ui/categories/promo")
+	s.sees("#delete")
+	s.isSignedInTo(other)
+	s.clicks("#delete button") // which posts a form without htmx
+	s.reads("main", refused)
+	s.call(http.MethodGet, "/v1/categories/promo", nil)
+
+	s.isSignedInTo("dev")
+	s.opens("/ui/campaigns/new")
+	s.types("#title", "For readers of demo")
+	s.isSignedInTo(other)
+	s.presses(`.beside button[value="draft"]`, "#notice .notice")
+	s.reads("#notice", refused)
+	s.isSignedInTo("dev")
+	s.clicks(`.beside button[value="draft"]`)
+	s.sees("#try")
+	s.reads("main h1", "For readers of demo")
 }

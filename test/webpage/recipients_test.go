@@ -13,38 +13,6 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// stage is a server with notifications that end in all ways.
-type stage struct {
-	*person
-	server *blackbox.Server
-	api    *blackbox.API
-}
-
-func (s *stage) call(method, path string, body any) {
-	s.Helper()
-	s.api.Call(s, method, path, body, nil)
-}
-
-// publish publishes a notification with immediate pushes over these channels.
-func (s *stage) publish(id, to string, push ...string) {
-	s.Helper()
-	n := map[string]any{"id": id, "to": to, "title": "New ride", "ttl": "1h"}
-	var steps []map[string]string
-	for _, channel := range append([]string{"live"}, push...) {
-		steps = append(steps, map[string]string{"channel": channel})
-	}
-	if len(push) > 0 {
-		n["escalate"] = steps
-	}
-	s.call(http.MethodPost, "/v1/notifications", n)
-}
-
-// telegram registers a chat for a recipient.
-func (s *stage) telegram(to string, chat int) {
-	s.Helper()
-	s.call(http.MethodPost, "/v1/endpoints", map[string]any{"channel": "telegram", "recipient": to, "address": map[string]any{"chat_id": chat}})
-}
-
 // tells opens a copy's page and waits until its summary is want.
 func (s *stage) tells(id, to, want string) {
 	s.Helper()
@@ -97,15 +65,10 @@ func (s *stage) lies(id, to string) {
 
 func TestThePageSaysWhyANotificationDidNotArrive(t *testing.T) {
 	blackbox.Long(t)
-	bot := botserver.Start(botserver.Options{Token: "123456789:AAExampleExampleExampleExample1234567"})
-	t.Cleanup(bot.Close)
-	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls"))
-	s := &stage{newPerson(t, "http://"+server.HTTP), server, server.API()}
-	s.call(http.MethodPut, "/v1/channels/telegram", map[string]any{"token": "123456789:AAExampleExampleExampleExample1234567", "base_url": bot.URL})
-	s.opens("/")
-	s.types("#key", "dev")
-	s.clicks("main button")
-	s.sees("#figures")
+	bot := newBot(t)
+	s := newStage(t, "--allow-private-urls")
+	s.has(bot)
+	s.signIn("dev")
 
 	s.publish("ride-1", "bo")
 	s.tells("ride-1", "bo", "bo has never been connected")
@@ -131,7 +94,7 @@ func TestThePageSaysWhyANotificationDidNotArrive(t *testing.T) {
 	s.publish("ride-5", "ed", "telegram")
 	s.tells("ride-5", "ed", ": not tried: the recipient's quiet hours end at ")
 
-	anna, err := server.Dial(t.Context(), "ws", blackbox.Hello{App: access.DevApp, Recipient: "anna", Device: "phone", Window: 1})
+	anna, err := s.server.Dial(t.Context(), "ws", blackbox.Hello{App: access.DevApp, Recipient: "anna", Device: "phone", Window: 1})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +116,7 @@ func TestThePageSaysWhyANotificationDidNotArrive(t *testing.T) {
 	s.publish("ride-8", "flo", "telegram")
 	s.tells("ride-8", "flo", "waits until the channel is set up anew")
 
-	hal, err := server.Dial(t.Context(), "ws", blackbox.Hello{App: access.DevApp, Recipient: "hal", Device: "tablet"})
+	hal, err := s.server.Dial(t.Context(), "ws", blackbox.Hello{App: access.DevApp, Recipient: "hal", Device: "tablet"})
 	if err != nil {
 		t.Fatal(err)
 	}

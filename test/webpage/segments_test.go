@@ -16,8 +16,7 @@ import (
 // count follow each row, the rows follow the expression, and the focus stays where somebody types.
 func TestASegmentIsBuiltByTheKeyboardOnAPhone(t *testing.T) {
 	blackbox.Long(t)
-	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
-	s := &stage{newPerson(t, "http://"+server.HTTP), server, server.API()}
+	s := newStage(t)
 	for i := range 12 {
 		city := []string{"Oslo", "Bergen", "Tromsø"}[i%3]
 		s.call(http.MethodPost, "/v1/endpoints", map[string]any{"channel": "telegram", "address": map[string]any{"chat_id": i + 1}, "recipient": fmt.Sprintf("person-%d", i), "attributes": map[string]any{"city": city, "age": 10 + i}})

@@ -60,8 +60,7 @@ func (p *person) holdsAPhone() {
 func TestAHookIsSetUpByTheKeyboardOnAPhone(t *testing.T) {
 	blackbox.Long(t)
 	billing := newReceiver(t)
-	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls"))
-	s := &stage{newPerson(t, "http://"+server.HTTP), server, server.API()}
+	s := newStage(t, "--allow-private-urls")
 	s.signIn("dev")
 	s.holdsAPhone()
 	s.opens("/ui/integrations")
@@ -182,8 +181,7 @@ func (s *stage) isToldOfAnother() {
 
 func TestEverySettingOfAnAppHasAFormInABrowser(t *testing.T) {
 	blackbox.Long(t)
-	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls"))
-	s := &stage{newPerson(t, "http://"+server.HTTP), server, server.API()}
+	s := newStage(t, "--allow-private-urls")
 	s.signIn("dev")
 	s.opens("/ui/categories")
 	s.clicks(`a[href="/ui/new/categories"]`)

@@ -21,7 +21,6 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"godwit.dev/godwit/internal/sending/sendertest/botserver"
 	"godwit.dev/godwit/internal/sending/sendertest/pushserver"
 	"godwit.dev/godwit/test/blackbox"
 )
@@ -262,14 +261,10 @@ func TestAFreshServersFirstPushByTheGuideAlone(t *testing.T) {
 // A bot's owner does the same in Telegram, and a page with a live connection.
 func TestFreshServersReachABotAndALiveConnectionByTheirGuides(t *testing.T) {
 	blackbox.Long(t)
-	const token = "123456789:AAExampleExampleExampleExample1234567"
-	bot := botserver.Start(botserver.Options{Token: token})
-	t.Cleanup(bot.Close)
+	bot := newBot(t)
 	server, key := fresh(t)
 	p := newPerson(t, "http://"+server.HTTP)
-	p.opens("/")
-	p.types("#key", key)
-	p.clicks("main button")
+	p.givesKey(key)
 	p.sees("#start")
 	p.looksAtEveryPage([]sight{{"start", "/ui/", "#start", nil}, {"start-browsers", "/ui/?goal=browsers", "#origin", nil}, {"start-bot", "/ui/channels/telegram", "#guide-token", nil}})
 
@@ -277,7 +272,7 @@ func TestFreshServersReachABotAndALiveConnectionByTheirGuides(t *testing.T) {
 	p.types("#guide-token", "nonsense")
 	p.clicks("#bot-form .row button")
 	p.sees("#guide-problem")
-	p.types("#guide-token", token)
+	p.types("#guide-token", botToken)
 	p.clicks("#bot-form summary")
 	p.types("#guide-base", bot.URL)
 	p.clicks("#bot-form .row button")

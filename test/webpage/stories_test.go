@@ -9,18 +9,16 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"godwit.dev/godwit/internal/access/signin/providertest"
-	"godwit.dev/godwit/internal/sending/sendertest/botserver"
 	"godwit.dev/godwit/test/blackbox"
 )
 
 // A bot's owner writes a campaign with a button, sends it to those whom an expression picks, and takes it back: on a phone, by the keyboard.
 func TestABotsOwnerSendsACampaignWithAButtonAndTakesItBack(t *testing.T) {
 	blackbox.Long(t)
-	bot := botserver.Start(botserver.Options{Token: "123456789:AAExampleExampleExampleExample1234567"})
-	t.Cleanup(bot.Close)
-	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls"))
-	setUp(t, server, bot)
-	p := newPerson(t, "http://"+server.HTTP)
+	bot := newBot(t)
+	s := newStage(t, "--allow-private-urls")
+	s.hasChats(bot)
+	p := s.person
 	p.signIn("dev")
 	p.holdsAPhone()
 	p.opens("/ui/campaigns")

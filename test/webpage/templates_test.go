@@ -13,8 +13,7 @@ import (
 // campaign with it.
 func TestAPersonWritesATemplate(t *testing.T) {
 	blackbox.Long(t)
-	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
-	s := &stage{newPerson(t, "http://"+server.HTTP), server, server.API()}
+	s := newStage(t)
 	s.call(http.MethodPut, "/v1/templates/welcome", map[string]any{"content": map[string]any{"title": "Welcome, {{name|friend}}", "body": "Good that you are here. " + hostile, "language": "en", "locales": map[string]any{"de": map[string]any{"title": "Willkommen"}}}})
 	s.signIn("dev")
 

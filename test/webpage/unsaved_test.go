@@ -14,8 +14,7 @@ import (
 // A person who leaves a form with what they have typed is asked first; one who has stored it, or typed nothing, is not.
 func TestWhatIsTypedIsNotLeftWithoutAQuestion(t *testing.T) {
 	blackbox.Long(t)
-	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
-	s := &stage{newPerson(t, "http://"+server.HTTP), server, server.API()}
+	s := newStage(t)
 	var asked atomic.Int32
 	chromedp.ListenTarget(s.ctx, func(ev any) {
 		if dialog, ok := ev.(*page.EventJavascriptDialogOpening); ok && dialog.Type == page.DialogTypeBeforeunload {

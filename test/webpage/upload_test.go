@@ -1,35 +1,27 @@
 package webpage
 
 import (
-	"net/http"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/chromedp/chromedp"
 
-	"godwit.dev/godwit/internal/sending/sendertest/botserver"
 	"godwit.dev/godwit/test/blackbox"
 )
 
 // TestAPersonUploadsAFileForACampaign chooses a file in the form of a campaign, and sends the campaign with it.
 func TestAPersonUploadsAFileForACampaign(t *testing.T) {
 	blackbox.Long(t)
-	const token = "123456789:AAExampleExampleExampleExample1234567"
-	bot := botserver.Start(botserver.Options{Token: token})
-	t.Cleanup(bot.Close)
-	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls"))
-	s := &stage{newPerson(t, "http://"+server.HTTP), server, server.API()}
-	s.call(http.MethodPut, "/v1/channels/telegram", map[string]any{"token": token, "base_url": bot.URL})
+	bot := newBot(t)
+	s := newStage(t, "--allow-private-urls")
+	s.has(bot)
 	s.telegram("ana", 7001)
 	menu := filepath.Join(t.TempDir(), "menu <1>.pdf")
 	if err := os.WriteFile(menu, []byte("the menu of the week"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	s.opens("/")
-	s.types("#key", "dev")
-	s.clicks("main button")
-	s.sees("#figures")
+	s.signIn("dev")
 
 	s.opens("/ui/campaigns/new")
 	s.types("#title", "This week's menu")

@@ -7,7 +7,6 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
-	"godwit.dev/godwit/internal/sending/sendertest/botserver"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -15,11 +14,9 @@ import (
 // decides.
 func TestTwoVariantsAreComparedByTheKeyboardOnAPhone(t *testing.T) {
 	blackbox.Long(t)
-	bot := botserver.Start(botserver.Options{Token: "123456789:AAExampleExampleExampleExample1234567"})
-	t.Cleanup(bot.Close)
-	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Args("--allow-private-urls", "--public-url", "https://push.example.org"))
-	setUp(t, server, bot)
-	s := &stage{newPerson(t, "http://"+server.HTTP), server, server.API()}
+	bot := newBot(t)
+	s := newStage(t, "--allow-private-urls", "--public-url", "https://push.example.org")
+	s.hasChats(bot)
 	s.signIn("dev")
 	s.holdsAPhone()
 	s.opens("/ui/campaigns/new")
