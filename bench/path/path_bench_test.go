@@ -71,7 +71,7 @@ func (w *wire) send(b *testing.B, p []byte) {
 func session(b *testing.B, addr, recipient string) *wire {
 	b.Helper()
 	w := connect(b, addr)
-	w.send(b, []byte("GET /v1/connect HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
+	w.send(b, []byte("GET /v1/connect HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"+
 		"Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"))
 	w.until(b, []byte("\r\n\r\n"))
 	w.send(b, masked(fmt.Appendf(nil, `{"hello":{"recipient":%q,"heartbeat":"24h"}}`, recipient)))
@@ -89,7 +89,7 @@ func BenchmarkPublishDeliverAck(b *testing.B) {
 	addr := serve(b)
 	sub, pub := session(b, addr, "r"), connect(b, addr)
 	body := `{"to":"r","data":{"pad":"` + string(bytes.Repeat([]byte("x"), 170)) + `"}}`
-	request := fmt.Appendf(nil, "POST /v1/notifications HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer dev\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	request := fmt.Appendf(nil, "POST /v1/notifications HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer dev\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 	idMark, end := []byte(`"id":"`), []byte(`"}}`)
 	answered := []byte(`"expires_at"`)
 	ack := masked(fmt.Appendf(nil, `{"ack":{"ids":["%026d"]}}`, 0))

@@ -150,8 +150,8 @@ func (s *Service) checked(ctx context.Context, app string, d *notification.Draft
 	}
 	if d.Inbox == nil && s.kept != nil {
 		if keep, is := s.kept(app, d.Content.Category); is {
-			d.Inbox = &is
-			d.Keep = cmp.Or(d.Keep, keep)
+			yes := true // the address of is would make every publish allocate
+			d.Inbox, d.Keep = &yes, cmp.Or(d.Keep, keep)
 		}
 	}
 	n, err := d.Check(app, now, func() string { return newID(now) })
