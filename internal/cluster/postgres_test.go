@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/inbox"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/objects/object"
@@ -34,7 +35,7 @@ func newPostgres(t testing.TB, n int, looks bool) *world {
 		if err != nil {
 			t.Fatal(err)
 		}
-		n.store = st
+		n.store, n.inboxes = st, &changingInboxes{Store: st}
 		ob, err := objectdb.Open(t.Context(), objectdb.Config{URL: url, Schema: objects})
 		if err != nil {
 			t.Fatal(err)
@@ -209,4 +210,36 @@ func TestNothingIsLostWhileNodesAreCutOff(t *testing.T) {
 			t.Errorf("%s: %+v, %v", u.name, heads, err)
 		}
 	}
+}
+
+// changingInboxes changes an inbox at another node after its counts were read for a welcome, and before that node knows of the session.
+type changingInboxes struct {
+	*mailboxes.Store
+	change func()
+}
+
+func (c *changingInboxes) InboxCounts(ctx context.Context, app, recipient string) (inbox.Counts, error) {
+	counts, err := c.Store.InboxCounts(ctx, app, recipient)
+	if do := c.change; do != nil {
+		c.change = nil
+		do()
+	}
+	return counts, err
+}
+
+func TestInboxThatAnotherNodeChangesDuringAHelloIsTold(t *testing.T) {
+	w := newPostgres(t, 2, false)
+	here, there := w.nodes[0], w.nodes[1]
+	keep := func(n *notification.Notification) {
+		n.Ack, n.Content.Inbox = notification.AckNone, &notification.Inbox{Keep: 24 * time.Hour}
+	}
+	here.publish("anna", "first", keep)
+	here.inboxes.change = func() { there.publish("anna", "second", keep) }
+	c := here.connect("anna", "phone")
+	c.wait("inbox 2 unseen")
+	yes := true
+	if _, err := there.inboxes.MarkInbox(t.Context(), "demo", "anna", inbox.Mark{From: 1, To: 100, Seen: &yes, At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	c.wait("inbox 0 unseen")
 }

@@ -58,7 +58,8 @@ type node struct {
 	hub      *session.Hub
 	mail     *mailbox.Mailbox
 	store    mailbox.Store
-	view     *view // nil with PostgreSQL
+	view     *view            // nil with PostgreSQL
+	inboxes  *changingInboxes // nil without
 	objects  *signal.Service
 	requests *request.Service
 	evs      events
@@ -144,9 +145,13 @@ func (w *world) start(name string) *node {
 	if n.objects != nil {
 		can = append(can, n.objects)
 	}
+	var inboxes session.Inboxes
+	if n.inboxes != nil {
+		inboxes = n.inboxes
+	}
 	n.hub = session.NewHub(session.Config{
 		Capabilities: can,
-		Store:        n.store, Mailbox: n.mail, Verifier: anybody{}, Events: &n.evs, Now: now, Log: log, Peers: n.cluster, Node: n.boot,
+		Store:        n.store, Mailbox: n.mail, Verifier: anybody{}, Events: &n.evs, Now: now, Log: log, Peers: n.cluster, Node: n.boot, Inboxes: inboxes,
 	})
 	n.cluster.Join(n.hub, n.mail)
 	n.requests.Find(n.hub)
@@ -409,6 +414,7 @@ func (c *client) Write(_ frame.ServerKind, head, tail []byte) bool {
 		Object            string
 		RequestID         string `json:"request_id"`
 		Version           string
+		Unseen            *int
 	}
 	if err := json.Unmarshal(slices.Concat(head, tail), &f); err != nil {
 		c.t.Error(err)
@@ -422,6 +428,9 @@ func (c *client) Write(_ frame.ServerKind, head, tail []byte) bool {
 		if kind == "request" {
 			reply := &frame.Reply{RequestID: []byte(b.RequestID), Status: 200, Data: []byte("from " + c.name)}
 			go c.s.Frame(&frame.Client{Kind: frame.KindReply, Reply: reply})
+		}
+		if kind == "inbox" {
+			c.frames[len(c.frames)-1] = fmt.Sprintf("inbox %d unseen", *b.Unseen)
 		}
 		if kind == "object" {
 			c.frames[len(c.frames)-1] = fmt.Sprintf("object %s %s", b.Object, b.Version)

@@ -110,10 +110,14 @@ type Mark struct {
 // Ref names an item.
 type Ref struct{ ID, Category string }
 
+// Owner is whose an inbox is.
+type Owner struct{ App, Recipient string }
+
 // Change is what a commit has changed in one inbox.
 type Change struct {
 	App, Recipient string
 	Count                   // after the commit
+	Revision       uint64   // after it; 0: a node of a former version did not tell
 	Changed        []string // ids, at most MaxChanged
 	More           bool     // there were more
 
@@ -131,6 +135,8 @@ type Store interface {
 	Inbox(ctx context.Context, app, recipient string, q Query) (Page, error)
 	// InboxCounts reads counts alone.
 	InboxCounts(ctx context.Context, app, recipient string) (Counts, error)
+	// CountInboxes reads the counts of several inboxes of one app, in their order; those without an inbox have revision 0.
+	CountInboxes(ctx context.Context, of []Owner) ([]Counts, error)
 	// InboxItem reads one item, or fails with ErrNotFound.
 	InboxItem(ctx context.Context, app, recipient, id string) (Item, error)
 	// MarkInbox changes items and returns once that is on disk. One that names an id fails with ErrNotFound if it is not there.

@@ -140,12 +140,14 @@ type reads struct {
 	results []mailbox.PendingResult
 	refs    []mailbox.Ref
 	items   []*mailbox.Item
-	fresh   bool // one of the sessions is new on this node
+	inboxes []*Session // whose counts are compared
+	fresh   bool       // one of the sessions is new on this node
 }
 
 // catchUp reads for a batch of sessions and delivers the notifications that they lack.
 func (h *Hub) catchUp(batch []*Session) {
 	rd := &reads{plan: make([]reading, 0, len(batch))}
+	h.lookForInboxes()
 	for _, s := range batch {
 		s.plan(rd)
 	}
@@ -183,6 +185,7 @@ func (h *Hub) catchUp(batch []*Session) {
 	}
 	h.flush(sc)
 	h.scratch.Put(sc)
+	h.recount(rd.inboxes)
 }
 
 // flushPeers runs before a read for new sessions: notifications routed after the read's snapshot must reach this node. If other nodes
@@ -223,6 +226,9 @@ func (s *Session) plan(rd *reads) {
 	compare := s.rereadAt <= now
 	if compare {
 		s.rereadAt = s.nextReread(now)
+		if _, waits := s.hub.recounts.told(s); waits {
+			rd.inboxes = append(rd.inboxes, s)
+		}
 		s.forgetAcked(now)
 		if s.win == nil && !s.behind {
 			r.head = len(rd.of)

@@ -148,7 +148,7 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	silent := c.Peek
 	c.Peek = c.Peek || hello.Observe
 	kept := s.open(c, hello.Fleeting)
-	in, news := h.inboxAtHello(c.App, c.Recipient)
+	in := h.inboxAtHello(c.App, c.Recipient)
 	s.mu.Lock()
 	if s.state != verifying {
 		s.mu.Unlock()
@@ -186,13 +186,14 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	h.peers.Came(s.app, s.recipient, first)
 	s.side = kept
 	kept.each(Part.Join)
-	s.welcome(c, hello, now, in)
+	s.welcome(c, hello, now, &in)
+	s.recountLater(in.counts.Revision)
 	kept.each(Part.Start)
 	s.catchUpLocked()
 	s.arm(s.nextWake(now))
 	s.mu.Unlock()
 
-	s.inboxAfterHello(news)
+	s.inboxAfterHello(&in)
 	if replaced != nil {
 		replaced.Goodbye(frame.Goodbye{Reason: frame.Replaced})
 	}
@@ -206,7 +207,7 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 
 // renewed sets the new expiry of a token for a session that is already live.
 func (s *Session) renewed(c access.Client, hello *frame.Hello) {
-	in, _ := s.hub.inboxAtHello(c.App, c.Recipient)
+	in := s.hub.inboxAtHello(c.App, c.Recipient)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state != live {
@@ -219,12 +220,12 @@ func (s *Session) renewed(c access.Client, hello *frame.Hello) {
 	now := s.hub.instant()
 	c.Peek = s.peek
 	s.renewParts(c)
-	s.welcome(c, hello, now, in)
+	s.welcome(c, hello, now, &in)
 	s.arm(s.nextWake(now))
 }
 
 // welcome sets the session's lifetime and heartbeat from a hello, and sends the welcome.
-func (s *Session) welcome(c access.Client, hello *frame.Hello, now instant, in *frame.Inbox) {
+func (s *Session) welcome(c access.Client, hello *frame.Hello, now instant, in *inboxWelcome) {
 	beat := hello.Heartbeat
 	if beat == 0 {
 		beat = defaultHeartbeat
@@ -238,7 +239,7 @@ func (s *Session) welcome(c access.Client, hello *frame.Hello, now instant, in *
 	digest, registrations, _ := s.digest()
 	s.write(frame.ServerWelcome, frame.AppendWelcome(nil, s.t.Format(), &frame.Welcome{
 		Session: s.ID(), App: s.app, Recipient: s.recipient, Heartbeat: time.Duration(s.heartbeat) * tick,
-		Digest: digest, Registrations: registrations, ServerTime: s.hub.cfg.Now(), Inbox: in,
+		Digest: digest, Registrations: registrations, ServerTime: s.hub.cfg.Now(), Inbox: in.frame(),
 	}))
 }
 

@@ -120,6 +120,7 @@ type Hub struct {
 	counts  counts
 
 	inboxNews inboxNews
+	recounts  recounts
 	closing   atomic.Bool
 	leaving   atomic.Bool     // sessions are moved to other nodes while this node cannot reach the store
 	ctx       context.Context // ends with the hub: bounds verification and store reads
@@ -144,6 +145,7 @@ func NewHub(cfg Config) *Hub {
 	}
 	h.ctx, h.stop = context.WithCancel(context.Background())
 	h.reg.init()
+	h.recounts.used = cfg.Inboxes != nil && cfg.Inboxes.InboxesUsed()
 	h.offer(cfg.Capabilities)
 	h.scratch.New = func() any { return new(scratch) }
 	h.verify.limit, h.verify.do = verifiers, h.verified

@@ -96,6 +96,7 @@ func (s *Session) reread() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.state == live {
+		s.recountLater(anyRevision)
 		s.rereadAt = s.hub.instant()
 		s.readSoon()
 	}

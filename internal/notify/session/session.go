@@ -255,6 +255,7 @@ func (s *Session) endLocked() {
 		s.releaseAll()
 	}
 	s.win = nil
+	h.recounts.drop(s)
 	h.peers.Left(s.app, s.recipient, last)
 	if !s.peek && !s.ways.is(unseen) {
 		h.cfg.Store.Seen([]mailbox.Seen{{App: s.app, Recipient: s.recipient, Device: s.device, At: h.cfg.Now()}})

@@ -271,7 +271,7 @@ func (b *Box) Flush(rows Rows, now time.Time) (inbox.Change, error) {
 		b.revision = uint64(max(1, millis.Of(now))) //nolint:gosec // positive
 	}
 	c := inbox.Change{
-		Count: b.waiting(), Changed: b.changed.ids, More: b.changed.more, At: now, Seen: b.changed.seen, Read: b.changed.read, Archived: b.changed.archived,
+		Count: b.waiting(), Revision: b.revision, Changed: b.changed.ids, More: b.changed.more, At: now, Seen: b.changed.seen, Read: b.changed.read, Archived: b.changed.archived,
 	}
 	b.changed = changes{}
 	b.buffer = b.append(b.buffer[:0])

@@ -1,7 +1,9 @@
 package inboxrow
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/notify/inbox"
@@ -123,52 +125,98 @@ func moment(ms int64) time.Time {
 	return millis.Time(ms)
 }
 
-// Check compares the kept counts with the entries. problem is empty if they agree; use is called with the content of each entry.
-func (b *Box) Check(rows Rows, use func(content int64)) (items int, problem string, err error) {
-	counted := make([]category, len(b.categories))
-	for i := range counted {
-		counted[i].name = b.categories[i].name
-	}
-	add := func(entries []entry) (unseen, unread int) {
-		for i := range entries {
-			e := &entries[i]
-			use(e.content)
-			items++
-			c := &counted[e.category]
-			c.total++
-			if e.unseen() {
-				c.unseen++
-				unseen++
-			}
-			if e.unread() {
-				c.unread++
-				unread++
-			}
-		}
-		return unseen, unread
+// Check compares an inbox with its rows, of which parts has the keys. problem is empty if they agree; use is called with the content of each
+// entry.
+func (b *Box) Check(rows Rows, parts []int64, use func(content int64)) (items int, problem string, err error) {
+	c := checking{b: b, counted: make([]category, len(b.categories)), use: use}
+	for i := range c.counted {
+		c.counted[i].name = b.categories[i].name
 	}
 	for i := range b.parts {
 		p := &b.parts[i]
 		entries, err := b.part(rows, p)
-		if err != nil {
-			return items, "", err
+		if errors.Is(err, errDamaged) {
+			return c.items, err.Error(), nil
 		}
-		if unseen, unread := add(entries); unseen != p.unseen || unread != p.unread {
-			problem = fmt.Sprintf("part %d has %d unseen and %d unread, the head says %d and %d", p.id, unseen, unread, p.unseen, p.unread)
+		if err != nil {
+			return c.items, "", err
+		}
+		c.comparePart(p, entries)
+		if at := slices.Index(parts, b.key|int64(p.id)); at >= 0 {
+			parts = slices.Delete(slices.Clone(parts), at, at+1)
 		}
 	}
 	newest, err := b.newest()
 	if err != nil {
-		return items, "", err
+		return c.items, err.Error(), nil //nolint:nilerr // that is what it finds
 	}
-	add(newest)
-	for i, c := range b.categories {
-		if c != counted[i] {
-			problem = fmt.Sprintf("category %q has %+v, the head says %+v", c.name, counted[i], c)
+	c.add(newest)
+	c.compareHead(parts)
+	return c.items, c.problem, nil
+}
+
+// checking compares one inbox.
+type checking struct {
+	b       *Box
+	counted []category
+	items   int
+	last    uint64 // place of the last entry
+	problem string
+	use     func(content int64)
+}
+
+func (c *checking) say(format string, args ...any) { c.problem = fmt.Sprintf(format, args...) }
+
+func (c *checking) add(entries []entry) (sum part) {
+	for i := range entries {
+		e := &entries[i]
+		c.use(e.content)
+		c.items++
+		of := &c.counted[e.category]
+		of.total++
+		if e.unseen() {
+			of.unseen++
+			sum.unseen++
+		}
+		if e.unread() {
+			of.unread++
+			sum.unread++
+		}
+		if e.key != 0 {
+			sum.keyed++
+		}
+		if until := e.until(); sum.until == 0 || until < sum.until {
+			sum.until = until
+		}
+		if e.place <= c.last {
+			c.say("the item at place %d follows the one at %d", e.place, c.last)
+		}
+		c.last = e.place
+	}
+	return sum
+}
+
+func (c *checking) comparePart(p *part, entries []entry) {
+	sum := c.add(entries)
+	sum.id, sum.n, sum.last = p.id, len(entries), c.last
+	if sum != *p {
+		c.say("part %d has %d items, %d unseen and %d unread; the head says %d, %d and %d", p.id, sum.n, sum.unseen, sum.unread, p.n, p.unseen, p.unread)
+	}
+}
+
+// compareHead compares what the head says of all entries. stray are the keys of parts that it does not name.
+func (c *checking) compareHead(stray []int64) {
+	for i, is := range c.b.categories {
+		if was := c.counted[i]; is != was {
+			c.say("category %q has %d items, %d unseen and %d unread; the head says %d, %d and %d", is.name, was.total, was.unseen, was.unread, is.total, is.unseen, is.unread)
 		}
 	}
-	if items > inbox.MaxKept {
-		problem = fmt.Sprintf("it has %d items; at most %d are kept", items, inbox.MaxKept)
+	switch {
+	case len(stray) > 0:
+		c.say("its head does not name %d of its parts", len(stray))
+	case c.items > inbox.MaxKept:
+		c.say("it has %d items; at most %d are kept", c.items, inbox.MaxKept)
+	case c.last > c.b.places:
+		c.say("its newest item is at place %d; the head has given out %d places", c.last, c.b.places)
 	}
-	return items, problem, nil
 }

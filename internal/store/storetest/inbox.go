@@ -294,6 +294,21 @@ var inboxCases = []testCase{
 		e.mark("r", inbox.Mark{Read: yes})
 		e.wantCounts("r", 0, 0)
 	}},
+	{"InboxesAreCountedTogether", []Ability{Inbox}, func(e *env) {
+		e.stored(e.note("a", kept(month)), "r", "s")
+		e.stored(e.note("b", kept(month)), "s")
+		e.stored(e.note("plain"), "t")
+		of := []inbox.Owner{{App: App, Recipient: "s"}, {App: App, Recipient: "nobody"}, {App: App, Recipient: "r"}, {App: App, Recipient: "t"}, {App: App, Recipient: "s"}}
+		list, err := e.inboxes().CountInboxes(e.Context(), of)
+		if err != nil || len(list) != len(of) {
+			e.Fatalf("%d counts of %d, %v", len(list), len(of), err)
+		}
+		for i, o := range of {
+			if want := e.inbox(o.Recipient, inbox.Query{}).Counts; list[i].Count != want.Count || list[i].Revision != want.Revision || list[i].Total != want.Total {
+				e.Errorf("%s: %+v, want %+v", o.Recipient, list[i], want)
+			}
+		}
+	}},
 	{"InboxIsErasedWithItsRecipient", []Ability{Inbox}, func(e *env) {
 		for i := range 150 {
 			e.stored(e.note(fmt.Sprint(i), kept(month)), "r", "s")

@@ -88,6 +88,30 @@ func (s *Store) InboxCounts(ctx context.Context, app, recipient string) (inbox.C
 	return b.Counts(), nil
 }
 
+// CountInboxes implements inbox.Store.
+func (s *Store) CountInboxes(ctx context.Context, of []inbox.Owner) ([]inbox.Counts, error) {
+	apps, names := make([]string, len(of)), make([]string, len(of))
+	for i, o := range of {
+		apps[i], names[i] = o.App, o.Recipient
+	}
+	list := make([]inbox.Counts, len(of))
+	err := s.db.Read(ctx, "count inboxes", func(ctx context.Context, tx pgx.Tx) error {
+		return pgdb.Each(ctx, tx, `SELECT q.n, r.key, i.data FROM unnest($1::text[], $2::text[]) WITH ORDINALITY AS q(app, name, n) `+named+` JOIN inbox i ON i.key = r.key << 12`, []any{apps, names}, func(rows pgx.Rows) error {
+			var n, key int64
+			var data []byte
+			if err := rows.Scan(&n, &key, &data); err != nil {
+				return err
+			}
+			b, err := inboxrow.Open(key, data)
+			if err == nil {
+				list[n-1] = b.Counts()
+			}
+			return err
+		})
+	})
+	return list, s.storeError("count inboxes", err)
+}
+
 // InboxItem implements inbox.Store.
 func (s *Store) InboxItem(ctx context.Context, app, recipient, id string) (item inbox.Item, err error) {
 	err = s.db.Read(ctx, "read the inbox of "+recipient, func(ctx context.Context, tx pgx.Tx) error {
@@ -109,88 +133,4 @@ func (s *Store) InboxItem(ctx context.Context, app, recipient, id string) (item 
 		return err
 	})
 	return item, s.storeError("read the inbox of "+recipient, err)
-}
-
-// checkAtOnce is how many inboxes one read of CheckInboxes compares.
-const checkAtOnce = 500
-
-// stored is an inbox that is compared.
-type storedInbox struct {
-	key            int64
-	head           []byte
-	app, recipient *string
-}
-
-// CheckInboxes implements inbox.Store. Each part of it has a snapshot of its own, so contents are only looked for, not counted.
-func (s *Store) CheckInboxes(ctx context.Context, report func(app, recipient, problem string)) (all inbox.Checked, err error) {
-	for after := int64(-1); ; {
-		n := 0
-		err := s.db.Read(ctx, "compare inboxes with their counts", func(ctx context.Context, tx pgx.Tx) error {
-			rows, err := tx.Query(ctx, `SELECT i.key, i.data, a.name, r.name FROM inbox i LEFT JOIN recipient r ON r.key = i.key >> 12 LEFT JOIN app a ON a.key = r.app
-				WHERE i.key > $1 AND i.key & 4095 = 0 ORDER BY i.key LIMIT $2`, after, checkAtOnce)
-			if err != nil {
-				return err
-			}
-			list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (in storedInbox, err error) {
-				return in, row.Scan(&in.key, &in.head, &in.app, &in.recipient)
-			})
-			if err != nil {
-				return err
-			}
-			n = len(list)
-			for i := range list {
-				in := &list[i]
-				after = in.key
-				counted, problem, err := checkInbox(ctx, tx, in)
-				if err != nil {
-					return err
-				}
-				all.Inboxes, all.Items = all.Inboxes+1, all.Items+int64(counted)
-				if problem != "" {
-					report(orEmpty(in.app), orEmpty(in.recipient), problem)
-				}
-			}
-			return nil
-		})
-		if err == nil && n == checkAtOnce {
-			continue
-		}
-		if err == nil {
-			err = s.db.Pool().QueryRow(ctx, "SELECT coalesce(sum(refs), 0) FROM inbox_content").Scan(&all.References)
-		}
-		return all, s.storeError("compare inboxes with their counts", err)
-	}
-}
-
-func orEmpty(s *string) string {
-	if s == nil {
-		return ""
-	}
-	return *s
-}
-
-// checkInbox compares one inbox.
-func checkInbox(ctx context.Context, tx pgx.Tx, in *storedInbox) (items int, problem string, err error) {
-	recipient, _ := inboxrow.Recipient(in.key)
-	b, err := inboxrow.Open(recipient, in.head)
-	if err != nil {
-		return 0, err.Error(), nil //nolint:nilerr // that is what it finds
-	}
-	wanted := make(map[int64]bool)
-	items, problem, err = b.Check(&inboxes{conn: tx.Conn(), ctx: ctx}, func(at int64) { wanted[at] = true })
-	if err != nil || problem != "" || len(wanted) == 0 {
-		return items, problem, err
-	}
-	list := make([]int64, 0, len(wanted))
-	for at := range wanted {
-		list = append(list, at)
-	}
-	there := 0
-	if err := tx.QueryRow(ctx, "SELECT count(*) FROM inbox_content WHERE pos = ANY($1)", list).Scan(&there); err != nil {
-		return items, "", err
-	}
-	if there != len(list) {
-		problem = fmt.Sprintf("%d contents are missing", len(list)-there)
-	}
-	return items, problem, nil
 }

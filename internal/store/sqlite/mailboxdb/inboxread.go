@@ -5,11 +5,9 @@ import (
 	"fmt"
 
 	"zombiezen.com/go/sqlite"
-	"zombiezen.com/go/sqlite/sqlitex"
 
 	"godwit.dev/godwit/internal/notify/inbox"
 	"godwit.dev/godwit/internal/store/inboxrow"
-	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 const selectInbox = "SELECT data FROM inbox WHERE key = ?1"
@@ -103,6 +101,25 @@ func (s *Store) InboxCounts(ctx context.Context, app, recipient string) (counts 
 	return counts, storeError("count the inbox of "+recipient, err)
 }
 
+// CountInboxes implements inbox.Store.
+func (s *Store) CountInboxes(ctx context.Context, of []inbox.Owner) ([]inbox.Counts, error) {
+	list := make([]inbox.Counts, len(of))
+	if !s.used.Load() || len(of) == 0 {
+		return list, nil
+	}
+	err := s.db.ReadFor(ctx, of[0].App, func(c *sqlite.Conn) error {
+		for i, o := range of {
+			b, err := s.inboxOn(c, o.App, o.Recipient)
+			if err != nil {
+				return err
+			}
+			list[i] = b.Counts()
+		}
+		return nil
+	})
+	return list, storeError("count inboxes", err)
+}
+
 // InboxItem implements inbox.Store.
 func (s *Store) InboxItem(ctx context.Context, app, recipient, id string) (item inbox.Item, err error) {
 	err = s.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
@@ -125,59 +142,4 @@ func (s *Store) InboxItem(ctx context.Context, app, recipient, id string) (item 
 		return err
 	})
 	return item, storeError("read the inbox of "+recipient, err)
-}
-
-// checkAtOnce is how many inboxes one read of CheckInboxes compares.
-const checkAtOnce = 1000
-
-// CheckInboxes implements inbox.Store. Each part of it has a snapshot of its own, so contents are only looked for, not counted.
-func (s *Store) CheckInboxes(ctx context.Context, report func(app, recipient, problem string)) (all inbox.Checked, err error) {
-	for after := int64(-1); ; {
-		n := 0
-		err := s.db.Read(ctx, func(c *sqlite.Conn) error {
-			return sqlitedb.Each(c, `SELECT i.key, i.data, a.name, r.name FROM inbox i LEFT JOIN recipient r ON r.key = i.key >> 12 LEFT JOIN app a ON a.key = r.app
-				WHERE i.key > ?1 AND i.key & 4095 = 0 ORDER BY i.key LIMIT ?2`, []any{after, checkAtOnce}, func(st *sqlite.Stmt) error {
-				n++
-				after = st.ColumnInt64(0)
-				counted, problem, err := checkInbox(c, after, blob(st, 1))
-				if err != nil {
-					return err
-				}
-				all.Inboxes, all.Items = all.Inboxes+1, all.Items+int64(counted)
-				if problem != "" {
-					report(st.ColumnText(2), st.ColumnText(3), problem)
-				}
-				return nil
-			})
-		})
-		if err == nil && n == checkAtOnce {
-			continue
-		}
-		if err == nil {
-			err = s.db.Read(ctx, func(c *sqlite.Conn) (err error) {
-				all.References, err = sqlitex.ResultInt64(c.Prep("SELECT coalesce(sum(refs), 0) FROM inbox_content"))
-				return err
-			})
-		}
-		return all, storeError("compare inboxes with their counts", err)
-	}
-}
-
-// checkInbox compares one inbox.
-func checkInbox(c *sqlite.Conn, key int64, head []byte) (items int, problem string, err error) {
-	recipient, _ := inboxrow.Recipient(key)
-	b, err := inboxrow.Open(recipient, head)
-	if err != nil {
-		return 0, err.Error(), nil
-	}
-	var lost int64
-	items, problem, err = b.Check(readRows{c}, func(at int64) {
-		if data, err := readBlob(c, selectKept, at); err == nil && data == nil {
-			lost = at
-		}
-	})
-	if problem == "" && lost != 0 {
-		problem = fmt.Sprintf("content %d is missing", lost)
-	}
-	return items, problem, err
 }
