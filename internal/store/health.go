@@ -27,7 +27,7 @@ func DiagnosePostgres(ctx context.Context, url string) []Diagnosis {
 	if !list[0].OK { // the database cannot be examined
 		return list
 	}
-	return append(list, diagnoseSteps(ctx, url))
+	return append(append(list, diagnoseSteps(ctx, url)), diagnoseCounts(ctx, url)...)
 }
 
 func diagnoseSteps(ctx context.Context, url string) Diagnosis {

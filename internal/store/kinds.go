@@ -1,8 +1,13 @@
 package store
 
 import (
+	"fmt"
+	"time"
+
 	"zombiezen.com/go/sqlite"
 
+	"godwit.dev/godwit/internal/notify/digest"
+	"godwit.dev/godwit/internal/store/digestdb"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
 	"godwit.dev/godwit/internal/store/sqlite/repair"
@@ -16,6 +21,13 @@ const (
 	noRecipient = " NOT EXISTS (SELECT 1 FROM recipient r WHERE r.key = n.recipient AND r.app IN (SELECT key FROM app)) "
 )
 
+// Of items of digests: those that wait, and those among them whose content or digest is lost.
+const (
+	waits    = " i.status = 4 "
+	noBody   = "AND NOT EXISTS (SELECT 1 FROM body b WHERE b.app = i.app AND b.id = i.body) "
+	noDigest = "AND NOT EXISTS (SELECT 1 FROM digest d WHERE d.app = i.app AND d.id = i.digest AND d.state < 3) "
+)
+
 // The tags and attributes of active endpoints, alone and joined with the rows of their names.
 const (
 	tags            = " endpoint e, json_each(e.tags) j WHERE e.active = 1"
@@ -26,14 +38,18 @@ const (
 
 // kinds holds the rules of a repair for each database.
 var kinds = map[string]repair.Kind{
+	fileOf(digest.Module): {
+		Rules: digestRules, Differs: digestdb.Differs,
+		Quiet: map[string]bool{"digest": true, "body": true},
+	},
 	MailboxFile: {
-		Ready: mailboxReady,
+		Ready: mailboxReady, Differs: mailboxdb.DisagreeingInbox,
 		Rules: mailboxRules,
 		Tally: "SELECT max((SELECT value FROM meta WHERE name = 'last_pos'), coalesce((SELECT max(pos) FROM notification), 0))," +
 			" (SELECT count(*) FROM notification n WHERE open = 1" + notErased + ")",
 		GoOn:  []string{"UPDATE meta SET value = max(value, ?1) WHERE name = 'last_pos'"},
 		Table: "notification", Packs: "pack", Of: "notifications that waited",
-		Quiet: map[string]bool{"content": true, "slice": true, "block": true, "meta": true, "nack": true, "device_ack": true, "escalation": true, "settlement": true, "outcome": true, "attempt": true},
+		Quiet: map[string]bool{"content": true, "slice": true, "block": true, "meta": true, "nack": true, "device_ack": true, "escalation": true, "settlement": true, "outcome": true, "attempt": true, "inbox": true, "inbox_content": true},
 	},
 	ObjectsFile: {
 		Rules: []repair.Rule{{Remove: "DELETE FROM progress WHERE client NOT IN (SELECT id FROM client);"}},
@@ -55,18 +71,39 @@ var kinds = map[string]repair.Kind{
 }
 
 // mailboxReady gives each notification a row that says whether it is pending. Copies whose settlements are lost get an unknown outcome.
-func mailboxReady(c *sqlite.Conn, lost map[string]bool) (losses []repair.Loss, unsure int64, err error) {
-	r, err := mailboxdb.Ready(c, lost)
+// Counts of inboxes are counted anew where they differ from the items that are left.
+func mailboxReady(c *sqlite.Conn, lost repair.Lost) (done repair.Readied, err error) {
+	r, err := mailboxdb.Ready(c, map[string]bool{"settlement": lost.Of("settlement"), "outcome": lost.Of("outcome")})
+	if err != nil {
+		return done, err
+	}
 	if r.Ended > 0 {
-		losses = append(losses, repair.Loss{What: "how notifications ended: they are called expired", Rows: r.Ended})
+		done.Losses = append(done.Losses, repair.Loss{What: "how notifications ended: they are called expired", Rows: r.Ended})
 	}
 	if r.Unsure > 0 {
-		losses = append(losses, repair.Loss{What: "whether notifications had ended: they are delivered once more", Rows: r.Unsure, AtMost: true})
+		done.Losses = append(done.Losses, repair.Loss{What: "whether notifications had ended: they are delivered once more", Rows: r.Unsure, AtMost: true})
 	}
-	if !lost["notification"] && !lost["pack"] && !lost["content"] { // no rows are lost, so none of the unsure ones replaces a lost row
-		return losses, 0, err
+	if lost.Of("notification") || lost.Of("pack") || lost.Of("content") { // else none of the unsure ones replaces a lost row
+		done.Unsure = r.Unsure
 	}
-	return losses, r.Unsure, err
+	in, err := mailboxdb.RepairInboxes(c, lost["inbox"], time.Now())
+	if in.Rebuilt > 0 {
+		done.Repaired = append(done.Repaired, fmt.Sprintf("%d inboxes: their counts were counted anew", in.Rebuilt))
+	}
+	if in.Contents > 0 {
+		done.Repaired = append(done.Repaired, fmt.Sprintf("%d contents of inboxes: the items that have them were counted anew", in.Contents))
+	}
+	for _, l := range in.Lost {
+		what := "items of an inbox, of app"
+		if l.Items == 0 {
+			what = "newest items of an inbox, of app"
+		}
+		done.Losses = append(done.Losses, repair.Loss{What: what, Key: l.App, To: l.Recipient, Rows: l.Items})
+	}
+	if in.Unnamed > 0 {
+		done.Losses = append(done.Losses, repair.Loss{What: "newest items of inboxes, in all", Rows: in.Unnamed})
+	}
+	return done, err
 }
 
 // These rules restore consistency in a rebuilt database.
@@ -98,6 +135,24 @@ var (
 				// Counters are computed from the rows, plus a margin, so that nothing new gets a lost row's number.
 				"UPDATE recipient SET last_seq = 1000 + max(last_seq, coalesce((SELECT m FROM (SELECT recipient AS k, max(seq) AS m FROM notification GROUP BY recipient) WHERE k = key), 0));" +
 				"UPDATE meta SET value = 0 WHERE name = 'flushed_pos';",
+		},
+	}
+	// A digest whose row is lost is made again from its items: it leaves at once. Counters are counted again.
+	digestRules = []repair.Rule{
+		{
+			Find:   "SELECT 'notification that waited for a digest: its content is lost', i.id, i.recipient, 1 FROM item i WHERE" + waits + noBody,
+			Remove: "DELETE FROM item AS i WHERE" + waits + noBody + ";",
+		},
+		{
+			Find: "SELECT 'when a digest leaves, and its key: it leaves at once', i.digest, max(i.recipient), 1 FROM item i WHERE" + waits + noDigest + "GROUP BY i.app, i.digest",
+			Remove: "INSERT OR REPLACE INTO digest (app, id, recipient, category, key, state, opened, due, sealed, ended, last, items, bytes)" +
+				" SELECT i.app, i.digest, max(i.recipient), coalesce(max(json_extract(CAST(b.body AS TEXT), '$.category')), ''), '', 2, min(i.created), max(i.created), max(i.created), 0, max(i.n), 0, 0" +
+				" FROM item i JOIN body b ON b.app = i.app AND b.id = i.body WHERE" + waits + noDigest + "GROUP BY i.app, i.digest;" +
+				"UPDATE digest SET items = (SELECT count(*) FROM item i WHERE i.app = digest.app AND i.digest = digest.id AND i.status = 4)," +
+				" bytes = (SELECT coalesce(sum(i.size), 0) FROM item i WHERE i.app = digest.app AND i.digest = digest.id AND i.status = 4) WHERE state < 3;" +
+				"DELETE FROM digest WHERE state < 3 AND items = 0;" +
+				"DELETE FROM body WHERE NOT EXISTS (SELECT 1 FROM item i WHERE i.app = body.app AND i.body = body.id AND i.status = 4);" +
+				"UPDATE body SET refs = (SELECT count(*) FROM item i WHERE i.app = body.app AND i.body = body.id AND i.status = 4);",
 		},
 	}
 	appRules = []repair.Rule{{

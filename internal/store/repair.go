@@ -21,8 +21,8 @@ type Finding struct {
 	Damage string `json:"damage"`
 }
 
-// Verify reads everything in a data folder, also beside a server that uses it, and reports what is damaged. It must not be
-// called in the server's process. It reads at most pace bytes a second; 0: as fast as it can. progress, if not nil, is called
+// Verify reads everything in a data folder, also beside a server that uses it, and reports what is damaged, and which counts differ
+// from what they count. It must not be called in the server's process. It reads at most pace bytes a second; 0: as fast as it can, since no server uses it. progress, if not nil, is called
 // now and then with how much of a file was read.
 func Verify(ctx context.Context, data string, pace int64, progress func(file string, done, total int64)) (found []Finding, err error) {
 	m, err := readManifest(data)
@@ -58,6 +58,13 @@ func Verify(ctx context.Context, data string, pace int64, progress func(file str
 		}
 		for _, e := range d.Errors {
 			found = append(found, Finding{name, e.Error()})
+		}
+		if len(d.Errors) == 0 { // else what it has can hardly be read
+			differing, err := verifyCounts(ctx, data, name, pace == 0)
+			if err != nil {
+				return found, fmt.Errorf("verify %s: %w", name, err)
+			}
+			found = append(found, differing...)
 		}
 	}
 	return found, nil

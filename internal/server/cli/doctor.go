@@ -50,9 +50,11 @@ A certificate is a finding from 21 days before it expires.`,
 			switch {
 			case verify && repair:
 				return usagef("--verify and --repair exclude each other: repairing verifies")
-			case (verify || repair) && c.Postgres != "":
-				return withHint(errors.New("--verify and --repair are about the files of a data folder, and what is kept is in PostgreSQL"),
-					"pg_amcheck looks for damage there; initdb --data-checksums has PostgreSQL notice it by itself")
+			case repair && c.Postgres != "":
+				return withHint(errors.New("--repair is about the files of a data folder, and what is kept is in PostgreSQL"),
+					"restore a backup; --verify tells which counts differ from what they count")
+			case verify && c.Postgres != "":
+				return p.verifyPostgres(cmd.Context(), c)
 			case verify:
 				return p.verify(cmd.Context(), c)
 			case repair:
@@ -72,7 +74,7 @@ A certificate is a finding from 21 days before it expires.`,
 	}
 	p.settingFlags(cmd)
 	p.inSections(cmd)
-	cmd.Flags().BoolVar(&verify, "verify", false, "read everything that is stored, beside a running server if there is one, and list what is damaged")
+	cmd.Flags().BoolVar(&verify, "verify", false, "read everything that is stored, beside a running server if there is one, and list what is damaged; with PostgreSQL: which counts differ from what they count")
 	cmd.Flags().BoolVar(&repair, "repair", false, "mend what is damaged while no server runs: keeps copies, saves what is whole, lists what cannot be saved")
 	return cmd
 }
@@ -80,7 +82,7 @@ A certificate is a finding from 21 days before it expires.`,
 // diagnose makes all checks and prints what they find.
 func (p *program) diagnose(ctx context.Context, d *doctor) error {
 	bad := 0
-	for _, check := range []func(context.Context) []finding{one(d.folder), one(d.space), one(d.files), one(d.clock), one(d.listeners), d.certificates, d.postgres, d.subjects, d.sources, d.compat, one(d.health)} {
+	for _, check := range []func(context.Context) []finding{one(d.folder), one(d.space), one(d.files), one(d.clock), one(d.listeners), d.certificates, d.counts, d.postgres, d.subjects, d.sources, d.compat, one(d.health)} {
 		for _, f := range check(ctx) {
 			if !f.OK {
 				bad++

@@ -60,6 +60,17 @@ func (d *doctor) folder(context.Context) finding {
 // postgresWithin limits the check of the database: a missing answer is a finding, too.
 const postgresWithin = 15 * time.Second
 
+// counts compares what is counted in the data folder with what is there.
+func (d *doctor) counts(ctx context.Context) (list []finding) {
+	if d.c.Postgres != "" {
+		return nil
+	}
+	for _, f := range store.DiagnoseFiles(ctx, d.c.Data, d.running) {
+		list = append(list, finding{Check: f.Check, OK: f.OK, Detail: f.Detail, Hint: f.Hint})
+	}
+	return list
+}
+
 // postgres checks the database that the nodes share, if there is one.
 func (d *doctor) postgres(ctx context.Context) (list []finding) {
 	if d.c.Postgres == "" {

@@ -38,6 +38,21 @@ func (p *program) verify(ctx context.Context, c *config.Config) error {
 	if err != nil {
 		return err
 	}
+	if err := p.printFound(found); err != nil {
+		return err
+	}
+	if len(found) > 0 {
+		return withHint(fmt.Errorf("stored data in %s is damaged in %s", c.Data, places(len(found))),
+			"stop the server, then godwit doctor --repair --data %s saves what can be saved, keeping copies; or restore a backup into a new folder", c.Data)
+	}
+	if p.json {
+		return nil
+	}
+	_, err = fmt.Fprintf(p.stdout, "%s everything in %s is as it was written\n", p.paint(green, "ok  "), c.Data)
+	return err
+}
+
+func (p *program) printFound(found []store.Finding) (err error) {
 	for _, f := range found {
 		if p.json {
 			err = p.line(f)
@@ -48,14 +63,26 @@ func (p *program) verify(ctx context.Context, c *config.Config) error {
 			return err
 		}
 	}
+	return nil
+}
+
+// verifyPostgres compares counts in a database with what they count, even while servers run.
+func (p *program) verifyPostgres(ctx context.Context, c *config.Config) error {
+	found, err := store.VerifyPostgres(ctx, c.Postgres)
+	if err != nil {
+		return err
+	}
+	if err := p.printFound(found); err != nil {
+		return err
+	}
 	if len(found) > 0 {
-		return withHint(fmt.Errorf("stored data in %s is damaged in %s", c.Data, places(len(found))),
-			"stop the server, then godwit doctor --repair --data %s saves what can be saved, keeping copies; or restore a backup into a new folder", c.Data)
+		return withHint(fmt.Errorf("counts in PostgreSQL differ from what they count in %s", places(len(found))),
+			"rows were deleted or not restored: restore the database as a whole; pg_amcheck looks for damage of its files")
 	}
 	if p.json {
 		return nil
 	}
-	_, err = fmt.Fprintf(p.stdout, "%s everything in %s is as it was written\n", p.paint(green, "ok  "), c.Data)
+	_, err = fmt.Fprintf(p.stdout, "%s all counts in PostgreSQL agree with what they count; pg_amcheck looks for damage of its files\n", p.paint(green, "ok  "))
 	return err
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -13,7 +14,9 @@ import (
 	"go.uber.org/goleak"
 	"zombiezen.com/go/sqlite"
 
+	"godwit.dev/godwit/internal/notify/digest"
 	"godwit.dev/godwit/internal/notify/escalation"
+	"godwit.dev/godwit/internal/notify/inbox"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
@@ -215,5 +218,86 @@ func TestStepsThatWaitAreMoved(t *testing.T) {
 	sends, err := s.Sends.DueSends(t.Context(), escalation.Place{App: "app", Channel: push.Webhook}, now.Add(time.Second), 10)
 	if err != nil || len(sends) != 1 || sends[0].ID != send.ID || sends[0].Pos != ref.Pos {
 		t.Errorf("sends %+v, %v", sends, err)
+	}
+}
+
+// inboxesOf reads what recipients see of their inboxes.
+func inboxesOf(t *testing.T, s *store.Stores, names ...string) (list []inbox.Page) {
+	t.Helper()
+	for _, name := range names {
+		for _, state := range []inbox.State{inbox.All, inbox.Unread, inbox.Archived, inbox.Pinned} {
+			page, err := s.Inboxes.Inbox(t.Context(), "app", name, inbox.Query{State: state, Limit: inbox.MaxKept})
+			ok(t, err)
+			list = append(list, page)
+		}
+	}
+	return list
+}
+
+// TestInboxesAndOpenDigestsAreMoved checks that both go on after the move where they were.
+func TestInboxesAndOpenDigestsAreMoved(t *testing.T) {
+	data, url := t.TempDir(), pgtest.Database(t)
+	s, err := store.Open(t.Context(), store.Config{Data: data})
+	ok(t, err)
+	now := s.Clock().Truncate(time.Millisecond)
+	names := []string{"ann", "bob", "cat"}
+	publish := func(s *store.Stores, id string, to ...string) {
+		n := &notification.Notification{App: "app", ID: id, CreatedAt: now, ExpiresAt: now.Add(time.Hour), Content: notification.Content{
+			Title: id, Category: "c" + id[len(id)-1:], Inbox: &notification.Inbox{Keep: 24 * time.Hour, Actions: []notification.Action{{ID: "see", Title: "See"}}},
+		}}
+		ok(t, s.Mailbox.Append(t.Context(), []*mailbox.Append{{N: n, To: to}}))
+	}
+	for i := range 80 {
+		publish(s, fmt.Sprint("n", i), names[:1+i%3]...)
+	}
+	yes := true
+	mark := func(s *store.Stores, name string, m inbox.Mark) inbox.Counts {
+		m.At = now
+		counts, err := s.Inboxes.MarkInbox(t.Context(), "app", name, m)
+		ok(t, err)
+		return counts
+	}
+	for _, name := range names {
+		mark(s, name, inbox.Mark{From: 1, To: 20, Seen: &yes})
+		mark(s, name, inbox.Mark{From: 1, To: 7, Read: &yes})
+		mark(s, name, inbox.Mark{ID: "n5", Archived: &yes})
+		mark(s, name, inbox.Mark{ID: "n8", Pinned: &yes})
+		ok(t, s.Mailbox.Settle(t.Context(), []*mailbox.Settle{{App: "app", Recipient: name, ID: "n5", As: notification.Acked, At: now}}))
+	}
+	_, err = s.Inboxes.LeaveInbox(t.Context(), "app", "n2", names)
+	ok(t, err)
+	gather := func(s *store.Stores, id string) digest.Result {
+		l := &digest.Lot{App: "app", ID: id, To: []string{"ann"}, Category: "c", Key: "k", Created: now, Sum: []byte{1}, Body: []byte(id), Window: time.Hour, Most: 10}
+		ok(t, s.Digests.Gather(t.Context(), []*digest.Lot{l}, now))
+		return l.Results[0]
+	}
+	gather(s, "d1")
+	waits := gather(s, "d2")
+	want := inboxesOf(t, s, names...)
+	ok(t, s.Close())
+	_, err = store.MoveToPostgres(t.Context(), store.MoveConfig{Data: data, Postgres: url})
+	ok(t, err)
+	s, err = store.Open(t.Context(), store.Config{Postgres: url, Node: "n"})
+	ok(t, err)
+	defer s.Close()
+	if got := inboxesOf(t, s, names...); !reflect.DeepEqual(got, want) {
+		t.Errorf("moved inboxes are\n%+v, want\n%+v", got, want)
+	}
+	checked, err := s.Inboxes.CheckInboxes(t.Context(), func(_, recipient, problem string) { t.Errorf("inbox of %s: %s", recipient, problem) })
+	if err != nil || checked.Inboxes != 3 || checked.Items != checked.References {
+		t.Errorf("%+v, %v", checked, err)
+	}
+	publish(s, "after9", names...)
+	if c := mark(s, "ann", inbox.Mark{ID: "after9", Read: &yes}); c.Total != want[0].Total+1 || c.Unread != want[0].Unread {
+		t.Errorf("after one more, which is read, counts are %+v, were %+v", c, want[0].Counts)
+	}
+	if again := gather(s, "d3"); again.Digest != waits.Digest || again.Until != waits.Until {
+		t.Errorf("a further item waits in %+v, want %+v", again, waits)
+	}
+	due, _, err := s.Digests.Due(t.Context(), now.Add(time.Hour), 10)
+	ok(t, err)
+	leaving, err := s.Digests.Seal(t.Context(), due, now)
+	if err != nil || len(leaving) != 1 || leaving[0].Items != 3 || string(leaving[0].Newest[2].Body) != "d1" {
+		t.Errorf("leaving %+v, %v", leaving, err)
 	}
 }

@@ -2,14 +2,7 @@ package appdb
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"net/url"
-	"os"
-	"path/filepath"
-	"syscall"
-	"time"
 
 	"zombiezen.com/go/sqlite"
 
@@ -19,9 +12,6 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 	"godwit.dev/godwit/internal/store/sqltx"
 )
-
-// lookWithin is how long a reader waits for a writer.
-const lookWithin = 5 * time.Second
 
 // LookAtChannels reads the settings of channels from a file that a server may have open. It changes nothing, not even a file of an earlier
 // version. Without a file it returns no channels.
@@ -35,28 +25,17 @@ func LookAtSources(path string) ([]source.Source, error) {
 }
 
 func look[T any](path, table string, read func(context.Context, sqltx.Tx, string) ([]T, error)) (list []T, err error) {
-	if _, err := os.Stat(path); errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
-		return nil, nil
-	}
-	full, err := filepath.Abs(path)
-	if err != nil {
-		return nil, fmt.Errorf("open app store: %w", err)
-	}
-	file := url.URL{Scheme: "file", Path: full, RawQuery: "mode=ro"}
-	conn, err := sqlite.OpenConn(file.String(), sqlite.OpenReadOnly, sqlite.OpenURI)
-	if err != nil {
-		return nil, fmt.Errorf("open app store: %w", err)
-	}
-	defer func() { err = errors.Join(err, conn.Close()) }()
-	conn.SetBusyTimeout(lookWithin)
-	there := false
-	err = sqlitedb.Each(conn, "SELECT 1 FROM sqlite_schema WHERE name = '"+table+"'", nil, func(*sqlite.Stmt) error {
-		there = true
-		return nil
+	err = sqlitedb.Look(path, func(conn *sqlite.Conn) error {
+		there := false
+		err := sqlitedb.Each(conn, "SELECT 1 FROM sqlite_schema WHERE name = '"+table+"'", nil, func(*sqlite.Stmt) error {
+			there = true
+			return nil
+		})
+		if err == nil && there {
+			list, err = read(context.Background(), sqlitedb.Common{Conn: conn}, table)
+		}
+		return err
 	})
-	if err == nil && there {
-		list, err = read(context.Background(), sqlitedb.Common{Conn: conn}, table)
-	}
 	if err != nil {
 		return nil, fmt.Errorf("read app store: %w", err)
 	}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"zombiezen.com/go/sqlite"
@@ -93,9 +94,6 @@ func (t *table) keyOf(s *sqlite.Stmt, first int) string {
 // name reports the lost rows by name, from an index that still has them. If no index with all rows could be read to its end, it also
 // reports where rows are missing, and how many at most.
 func (c *copier) name(t *table, lost []stretch) {
-	if c.quiet[t.name] {
-		return
-	}
 	found, complete := map[string]string{}, false
 	_ = query(c.from, "SELECT name, coalesce(sql, '') FROM sqlite_schema WHERE type = 'index' AND tbl_name = ?1", func(s *sqlite.Stmt) {
 		index, where := s.ColumnText(0), ""
@@ -106,6 +104,16 @@ func (c *copier) name(t *table, lost []stretch) {
 			complete = true
 		}
 	}, t.name)
+	if t.rowid {
+		for key := range found {
+			if n, err := strconv.ParseInt(key, 10, 64); err == nil {
+				c.lost[t.name] = append(c.lost[t.name], n)
+			}
+		}
+	}
+	if c.quiet[t.name] {
+		return
+	}
 	for _, key := range slices.Sorted(maps.Keys(found)) {
 		c.lose(t, Loss{What: "row of " + t.name, Key: found[key], Rows: 1})
 	}

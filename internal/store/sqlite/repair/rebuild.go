@@ -87,7 +87,7 @@ func (j *Job) rebuild(ctx context.Context, r *Report, image, before, out string)
 		r.Lost = append(r.Lost, Loss{What: "everything: it cannot be read as a database"})
 		return closeTo()
 	}
-	c := &copier{from: from, to: to, r: r, quiet: j.Quiet, counted: []string{j.Table, j.Packs}, lost: make(map[string]bool), or: "REPLACE"}
+	c := &copier{from: from, to: to, r: r, quiet: j.Quiet, counted: []string{j.Table, j.Packs}, lost: make(Lost), or: "REPLACE"}
 	err = c.all(ctx, before)
 	if err == nil {
 		err = j.ready(to, r, c.lost)
@@ -99,22 +99,23 @@ func (j *Job) rebuild(ctx context.Context, r *Report, image, before, out string)
 }
 
 // ready calls the kind's Ready, which writes the state that other tables hold for rows into these rows.
-func (j *Job) ready(conn *sqlite.Conn, r *Report, lost map[string]bool) error {
+func (j *Job) ready(conn *sqlite.Conn, r *Report, lost Lost) error {
 	if j.Ready == nil {
 		return nil
 	}
-	losses, unsure, err := j.Ready(conn, lost)
+	done, err := j.Ready(conn, lost)
 	if err != nil {
 		return fmt.Errorf("make ready: %w", err)
 	}
-	r.Lost = append(r.Lost, losses...)
-	r.restored += unsure
+	r.Lost = append(r.Lost, done.Losses...)
+	r.Repaired = append(r.Repaired, done.Repaired...)
+	r.restored += done.Unsure
 	return nil
 }
 
 // tidy calls ready for a database without damaged pages, and apply if commits are lost.
 func (j *Job) tidy(r *Report, path string) error {
-	if j.Ready == nil && r.Commits == 0 {
+	if j.Ready == nil && j.Differs == nil && r.Commits == 0 {
 		return nil
 	}
 	conn, closing, err := connect(path, false)
@@ -122,10 +123,24 @@ func (j *Job) tidy(r *Report, path string) error {
 		return err
 	}
 	err = j.ready(conn, r, nil)
-	if err == nil && r.Commits > 0 {
-		err = j.apply(conn, r)
+	if how := j.differs(conn); err == nil && (r.Commits > 0 || how != "") {
+		if err = j.apply(conn, r); how != "" {
+			r.Repaired = append(r.Repaired, how+": put right")
+		}
 	}
 	return errors.Join(err, closing())
+}
+
+// differs returns Kind.Differs; a database that cannot be read does not differ.
+func (j *Job) differs(conn *sqlite.Conn) string {
+	if j.Differs == nil {
+		return ""
+	}
+	how, err := j.Differs(conn)
+	if err != nil {
+		return ""
+	}
+	return how
 }
 
 // apply removes rows that have become meaningless by the losses.
@@ -152,7 +167,7 @@ type copier struct {
 	from, to *sqlite.Conn
 	r        *Report
 	quiet    map[string]bool
-	lost     map[string]bool    // tables of which rows are
+	lost     Lost
 	counted  []string           // tables whose row numbers are in the tally
 	took     func(*sqlite.Stmt) // called for each row that is inserted
 	or       string             // how to insert existing rows: REPLACE rows of the empty database, IGNORE for saved ones
@@ -188,7 +203,7 @@ func (c *copier) all(ctx context.Context, before string) (err error) {
 			return fmt.Errorf("save the rows of %s: %w", t.name, err)
 		}
 		if len(lost) > 0 {
-			c.lost[t.name] = true
+			c.lost[t.name] = nil
 		}
 		if len(lost) > 0 && before != "" {
 			if err := c.fill(&t, before, lost); err != nil {
@@ -216,7 +231,7 @@ func (c *copier) known(t *table) bool {
 	err := query(c.from, "SELECT name FROM pragma_table_info(?1)", func(s *sqlite.Stmt) { have[s.ColumnText(0)] = true }, t.name)
 	if err != nil {
 		c.r.Lost = append(c.r.Lost, Loss{What: "all of table " + t.name})
-		c.lost[t.name] = true
+		c.lost[t.name] = nil
 		return false
 	}
 	if t.rowid && t.name != "sqlite_sequence" {

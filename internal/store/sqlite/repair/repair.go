@@ -78,9 +78,27 @@ type Kind struct {
 	Of    string   // and is called
 	GoOn  []string // statements that make ?1 the last assigned row number
 	// Ready, if not nil, writes the state that other tables hold for rows into these rows, so that Rules and Tally can select by it. lost
-	// names the tables that have lost rows. It returns the resulting losses, and how many rows may differ from before.
-	Ready func(c *sqlite.Conn, lost map[string]bool) (losses []Loss, unsure int64, err error)
-	Quiet map[string]bool // tables whose losses are not reported: they promise nothing, or a rule reports them
+	// names the tables that have lost rows.
+	Ready func(c *sqlite.Conn, lost Lost) (Readied, error)
+	// Differs, if not nil, tells in which way rows of an undamaged file contradict each other, which Ready and Rules put right; empty: they agree.
+	Differs func(c *sqlite.Conn) (how string, err error)
+	Quiet   map[string]bool // tables whose losses are not reported: they promise nothing, or a rule reports them
+}
+
+// Lost are the tables that have lost rows, each with the numbers of those that an index still names.
+type Lost map[string][]int64
+
+// Of reports whether a table has lost rows.
+func (l Lost) Of(table string) bool {
+	_, lost := l[table]
+	return lost
+}
+
+// Readied is what Ready has done.
+type Readied struct {
+	Losses   []Loss
+	Unsure   int64    // rows that may differ from before
+	Repaired []string // what was put right without a loss
 }
 
 // Rule removes rows that have become meaningless by a loss. Each row of Find is a Loss: what, key, to, and how many.
@@ -182,7 +200,20 @@ func (j *Job) sound(ctx context.Context) bool {
 		return false
 	}
 	id := checkvfs.StoreOf(j.Path)
-	return id == j.Store && j.intact(ctx, j.Path)
+	return id == j.Store && j.intact(ctx, j.Path) && j.agrees()
+}
+
+// agrees reports whether the rows of the database fit together. Those that cannot be read are left to the repair, which then looks closer.
+func (j *Job) agrees() bool {
+	if j.Differs == nil {
+		return true
+	}
+	conn, closing, err := connect(j.Path, true)
+	if err != nil {
+		return false
+	}
+	how, err := j.Differs(conn)
+	return errors.Join(err, closing()) == nil && how == ""
 }
 
 // suffixes of the files of a database.
