@@ -415,6 +415,10 @@ WITHIN_nammayatri := 1200
 RESULT_sources := sources --runs 2 --for 5s
 WITHIN_sources := 900
 
+# A million inboxes of a hundred items each are filled first, 30 GB: made only when it is asked for.
+RESULT_inbox := inbox --runs 1 --recipients 1000000
+WITHIN_inbox := 2400
+
 # An app with a million recipients is filled first: three minutes.
 RESULT_console := console --runs 1
 WITHIN_console := 600

@@ -22,9 +22,13 @@ func (c *PublishConfig) oneJSON() content {
 	}
 }
 
+// ackJSON appends what else a publish says.
 func (c *PublishConfig) ackJSON(b []byte) []byte {
 	if c.AckNone {
 		b = append(b, `"ack":"none",`...)
+	}
+	if c.Kept {
+		b = append(b, `"inbox":true,`...)
 	}
 	return b
 }

@@ -44,6 +44,7 @@ type PublishConfig struct {
 	Object     string   `json:"object"`     // put this object, given as GROUP/OBJECT; all recipients are registered for it
 	Shared     bool     `json:"shared"`     // each server receives publishes to all recipients, not only to its own
 	Topic      string   `json:"topic"`      // publish to this topic, which all recipients subscribe to
+	Kept       bool     `json:"kept"`       // inboxes keep each notification; only over HTTP
 	Steps      int      `json:"steps"`      // escalation steps of each notification beyond the live one, none of which becomes due; only over HTTP
 
 	rate float64 // of the present run

@@ -39,6 +39,7 @@ type Load struct {
 	Topic      bool          // each message goes to a topic that all clients subscribe to
 	AckAfter   time.Duration // how long clients collect acknowledgements
 	Steps      int           // escalation steps of each notification beyond live; none becomes due
+	Kept       bool          // inboxes keep each notification
 	DeafEvery  int           // each DeafEvery-th client reads nothing; 0: none
 	Cluster    bool          // the servers are nodes of one cluster
 	At         []int         // the nodes of a cluster that clients connect to; nil: all
@@ -66,6 +67,9 @@ func (l *Load) settings() []report.Setting {
 	}
 	if l.AckNone {
 		s = append(s, set("ack", "none"))
+	}
+	if l.Kept {
+		s = append(s, set("inbox", "yes"))
 	}
 	if l.Steps > 0 {
 		s = append(s, set("steps beyond live", l.Steps))
@@ -195,7 +199,7 @@ func (l *Load) measureOn(ctx context.Context, site *testbed.Site, run int) (*Out
 func (l *Load) publishing(site *testbed.Site, prefix string) loadgen.PublishConfig {
 	cfg := loadgen.PublishConfig{
 		Targets: targets(site, l.From), Via: l.via(), Publishers: l.Publishers, Size: l.Size, Prefix: prefix, Recipients: cmp.Or(l.Active, l.Clients),
-		Shared: l.Cluster, ToAll: l.ToAll, Batch: l.Batch, Burst: l.Burst, AckNone: l.AckNone, DeafEvery: l.DeafEvery, Steps: l.Steps,
+		Shared: l.Cluster, ToAll: l.ToAll, Batch: l.Batch, Burst: l.Burst, AckNone: l.AckNone, DeafEvery: l.DeafEvery, Steps: l.Steps, Kept: l.Kept,
 	}
 	if l.Topic {
 		cfg.Topic = benchTopic
