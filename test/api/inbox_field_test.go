@@ -57,7 +57,7 @@ func TestInboxCountsOfTheField(t *testing.T) {
 		}
 	}()
 
-	// Of somebody of whom nothing was known, the first item counts.
+	// The first item of a new recipient counts.
 	w.keeps("first", settled)
 	if unseen, unread := w.agree("after the first item"); unseen != 1 || unread != 1 {
 		t.Errorf("the first item counts %d unseen, %d unread", unseen, unread)
@@ -97,7 +97,7 @@ func TestInboxCountsOfTheField(t *testing.T) {
 	wg.Wait()
 	w.agree("after publishing and marking at the same time")
 
-	// What is withdrawn is told to those who are connected.
+	// Connected sessions are told of a withdrawal.
 	w.call(http.MethodPost, "/v1/inbox/read?to=ann", nil)
 	w.keeps("withdrawn", settled)
 	l := w.server.Connect(t, "ws", blackbox.Hello{Recipient: "ann"})

@@ -17,8 +17,7 @@ type Inboxes interface {
 	CountInboxes(ctx context.Context, of []inbox.Owner) ([]inbox.Counts, error)
 }
 
-// inboxNews is what sessions here were told of changed inboxes, by a part of the recipient's hash. A slot remembers its newest change: what
-// was read or sent before that change, and comes after it, is not told any more.
+// inboxNews has the newest change of an inbox for each part of the recipients' hashes. Older counts that arrive after it are dropped.
 type inboxNews [1024]inboxSlot
 
 type inboxSlot struct {
@@ -33,8 +32,8 @@ func (h *Hub) inboxSlotOf(app, recipient string) (slot *inboxSlot, hash uint64) 
 	return &h.inboxNews[hash%uint64(len(h.inboxNews))], hash
 }
 
-// Inboxes implements mailbox.Router: all sessions of a recipient get the new counts of its inbox. Of changes that nodes made at the same time
-// the newest one counts, in whatever order they come.
+// Inboxes implements mailbox.Router: all sessions of a recipient get the new counts of its inbox. Changes of several nodes may arrive in
+// any order: the newest one counts.
 func (h *Hub) Inboxes(changed []inbox.Change) {
 	for i := range changed {
 		h.inboxChanged(&changed[i])

@@ -60,7 +60,7 @@ func (d *doctor) folder(context.Context) finding {
 // postgresWithin limits the check of the database: a missing answer is a finding, too.
 const postgresWithin = 15 * time.Second
 
-// counts compares what is counted in the data folder with what is there.
+// counts compares the counts in the data folder with their rows.
 func (d *doctor) counts(ctx context.Context) (list []finding) {
 	if d.c.Postgres != "" {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/internal/store/sqltx"
 )
 
-// comparisons count rows that contradict each other, each with what that is.
+// comparisons count contradictions between rows.
 var comparisons = []struct{ sql, what string }{
 	{`SELECT count(*) FROM item i WHERE i.status = 4 AND NOT EXISTS (SELECT 1 FROM digest d WHERE d.app = i.app AND d.id = i.digest AND d.state < 3)`, "notifications wait for a digest that is not there"},
 	{`SELECT count(*) FROM item i WHERE i.status = 4 AND NOT EXISTS (SELECT 1 FROM body b WHERE b.app = i.app AND b.id = i.body)`, "notifications wait for a digest and have no content"},

@@ -148,7 +148,7 @@ func killInbox(t *testing.T, cmd *exec.Cmd, after int, said map[string]string) {
 	_ = cmd.Wait()
 }
 
-// compareSaid compares the inboxes with what was said of them. A withdrawal may have been under way for what was last said to be kept.
+// compareSaid compares the inboxes with the last line about each item. The kill may have interrupted the withdrawal of an item whose last line says kept.
 func compareSaid(t *testing.T, s KilledStore, said map[string]string) {
 	t.Helper()
 	there := make(map[string]inbox.Item)

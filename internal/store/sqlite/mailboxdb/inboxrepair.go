@@ -158,7 +158,7 @@ func (m *inboxMender) drop(of *inboxrow.Rowset) error {
 	return nil
 }
 
-// nameHeads names inboxes of which nothing is left.
+// nameHeads names inboxes without any row.
 func (m *inboxMender) nameHeads(heads []int64) error {
 	for _, key := range heads {
 		recipient, head := inboxrow.Recipient(key)

@@ -203,7 +203,7 @@ func (j *Job) sound(ctx context.Context) bool {
 	return id == j.Store && j.intact(ctx, j.Path) && j.agrees()
 }
 
-// agrees reports whether the rows of the database fit together. Those that cannot be read are left to the repair, which then looks closer.
+// agrees reports whether the rows of the database fit together. It is false for rows that cannot be read.
 func (j *Job) agrees() bool {
 	if j.Differs == nil {
 		return true
