@@ -120,6 +120,7 @@ type Hub struct {
 	counts  counts
 
 	inboxNews inboxNews
+	answers   atomic.Pointer[func(app, recipient, id, action string)] // nil: nobody keeps answers
 	closing   atomic.Bool
 	leaving   atomic.Bool     // sessions are moved to other nodes while this node cannot reach the store
 	ctx       context.Context // ends with the hub: bounds verification and store reads

@@ -6,6 +6,7 @@ import (
 
 	"godwit.dev/godwit/internal/notify/frame"
 	"godwit.dev/godwit/internal/notify/inbox"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // Inboxes reads the counts of inboxes, for welcomes.
@@ -30,7 +31,29 @@ func (h *Hub) Inboxes(changed []inbox.Change) {
 		c := &changed[i]
 		h.inboxNewsOf(c.App, c.Recipient).Add(1)
 		for _, s := range h.reg.find(address{c.App, c.Recipient}, found[:0]) {
-			s.tellInbox(&frame.Inbox{Unseen: c.Unseen, Unread: c.Unread, Changed: c.Changed, More: c.More})
+			s.tellInbox(&frame.Inbox{Unseen: c.Unseen, Unread: c.Unread, Changed: c.Changed, More: c.More, Marked: c.Marked})
+		}
+	}
+}
+
+// TellInbox tells the session the counts of its inbox now, if that has or had items. It reads the store.
+func (s *Session) TellInbox() {
+	if s.hub.cfg.Inboxes == nil {
+		return
+	}
+	if in, _ := s.hub.inboxAtHello(s.app, s.recipient); in != nil {
+		s.tellInbox(in)
+	}
+}
+
+// TellAnswers calls f for each reply that chose an action of a notification. f must not wait.
+func (h *Hub) TellAnswers(f func(app, recipient, id, action string)) { h.answers.Store(&f) }
+
+// chose tells of a reply that chose an action of a notification.
+func (s *Session) chose(id string, r *notification.Reply) {
+	if f := s.hub.answers.Load(); f != nil {
+		if action := r.Action(); action != "" {
+			(*f)(s.app, s.recipient, id, action)
 		}
 	}
 }
