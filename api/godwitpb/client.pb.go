@@ -1519,7 +1519,9 @@ type Inbox struct {
 	// Ids of what has changed, at most 100.
 	Changed []string `protobuf:"bytes,3,rep,name=changed,proto3" json:"changed,omitempty"`
 	// There were more: read the inbox again.
-	More          bool `protobuf:"varint,4,opt,name=more,proto3" json:"more,omitempty"`
+	More bool `protobuf:"varint,4,opt,name=more,proto3" json:"more,omitempty"`
+	// Marks of changed items that have neither come nor gone, at most 10. A client that has these items need not read them again.
+	Marked        []*InboxMark `protobuf:"bytes,5,rep,name=marked,proto3" json:"marked,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1582,6 +1584,99 @@ func (x *Inbox) GetMore() bool {
 	return false
 }
 
+func (x *Inbox) GetMarked() []*InboxMark {
+	if x != nil {
+		return x.Marked
+	}
+	return nil
+}
+
+// InboxMark says what an item of an inbox is.
+type InboxMark struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	Id       string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	Seen     bool                   `protobuf:"varint,2,opt,name=seen,proto3" json:"seen,omitempty"`
+	Read     bool                   `protobuf:"varint,3,opt,name=read,proto3" json:"read,omitempty"`
+	Archived bool                   `protobuf:"varint,4,opt,name=archived,proto3" json:"archived,omitempty"`
+	Pinned   bool                   `protobuf:"varint,5,opt,name=pinned,proto3" json:"pinned,omitempty"`
+	// The id of the action that was chosen.
+	Answered      string `protobuf:"bytes,6,opt,name=answered,proto3" json:"answered,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *InboxMark) Reset() {
+	*x = InboxMark{}
+	mi := &file_godwit_v1_client_proto_msgTypes[16]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *InboxMark) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*InboxMark) ProtoMessage() {}
+
+func (x *InboxMark) ProtoReflect() protoreflect.Message {
+	mi := &file_godwit_v1_client_proto_msgTypes[16]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use InboxMark.ProtoReflect.Descriptor instead.
+func (*InboxMark) Descriptor() ([]byte, []int) {
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{16}
+}
+
+func (x *InboxMark) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *InboxMark) GetSeen() bool {
+	if x != nil {
+		return x.Seen
+	}
+	return false
+}
+
+func (x *InboxMark) GetRead() bool {
+	if x != nil {
+		return x.Read
+	}
+	return false
+}
+
+func (x *InboxMark) GetArchived() bool {
+	if x != nil {
+		return x.Archived
+	}
+	return false
+}
+
+func (x *InboxMark) GetPinned() bool {
+	if x != nil {
+		return x.Pinned
+	}
+	return false
+}
+
+func (x *InboxMark) GetAnswered() string {
+	if x != nil {
+		return x.Answered
+	}
+	return ""
+}
+
 // Registered confirms registrations and gives the digest of the whole set.
 type Registered struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -1594,7 +1689,7 @@ type Registered struct {
 
 func (x *Registered) Reset() {
 	*x = Registered{}
-	mi := &file_godwit_v1_client_proto_msgTypes[16]
+	mi := &file_godwit_v1_client_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1606,7 +1701,7 @@ func (x *Registered) String() string {
 func (*Registered) ProtoMessage() {}
 
 func (x *Registered) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[16]
+	mi := &file_godwit_v1_client_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1619,7 +1714,7 @@ func (x *Registered) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Registered.ProtoReflect.Descriptor instead.
 func (*Registered) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{16}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Registered) GetObjects() []string {
@@ -1656,7 +1751,7 @@ type RegistrationFailed struct {
 
 func (x *RegistrationFailed) Reset() {
 	*x = RegistrationFailed{}
-	mi := &file_godwit_v1_client_proto_msgTypes[17]
+	mi := &file_godwit_v1_client_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1668,7 +1763,7 @@ func (x *RegistrationFailed) String() string {
 func (*RegistrationFailed) ProtoMessage() {}
 
 func (x *RegistrationFailed) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[17]
+	mi := &file_godwit_v1_client_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1681,7 +1776,7 @@ func (x *RegistrationFailed) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RegistrationFailed.ProtoReflect.Descriptor instead.
 func (*RegistrationFailed) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{17}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RegistrationFailed) GetObjects() []string {
@@ -1727,7 +1822,7 @@ type Object struct {
 
 func (x *Object) Reset() {
 	*x = Object{}
-	mi := &file_godwit_v1_client_proto_msgTypes[18]
+	mi := &file_godwit_v1_client_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1739,7 +1834,7 @@ func (x *Object) String() string {
 func (*Object) ProtoMessage() {}
 
 func (x *Object) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[18]
+	mi := &file_godwit_v1_client_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1752,7 +1847,7 @@ func (x *Object) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Object.ProtoReflect.Descriptor instead.
 func (*Object) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{18}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Object) GetGroup() string {
@@ -1811,7 +1906,7 @@ type Message struct {
 
 func (x *Message) Reset() {
 	*x = Message{}
-	mi := &file_godwit_v1_client_proto_msgTypes[19]
+	mi := &file_godwit_v1_client_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1823,7 +1918,7 @@ func (x *Message) String() string {
 func (*Message) ProtoMessage() {}
 
 func (x *Message) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[19]
+	mi := &file_godwit_v1_client_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1836,7 +1931,7 @@ func (x *Message) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Message.ProtoReflect.Descriptor instead.
 func (*Message) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{19}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Message) GetTopic() string {
@@ -1889,7 +1984,7 @@ type Request struct {
 
 func (x *Request) Reset() {
 	*x = Request{}
-	mi := &file_godwit_v1_client_proto_msgTypes[20]
+	mi := &file_godwit_v1_client_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1901,7 +1996,7 @@ func (x *Request) String() string {
 func (*Request) ProtoMessage() {}
 
 func (x *Request) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[20]
+	mi := &file_godwit_v1_client_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1914,7 +2009,7 @@ func (x *Request) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Request.ProtoReflect.Descriptor instead.
 func (*Request) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{20}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Request) GetRequestId() string {
@@ -1997,7 +2092,7 @@ type Pong struct {
 
 func (x *Pong) Reset() {
 	*x = Pong{}
-	mi := &file_godwit_v1_client_proto_msgTypes[21]
+	mi := &file_godwit_v1_client_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2009,7 +2104,7 @@ func (x *Pong) String() string {
 func (*Pong) ProtoMessage() {}
 
 func (x *Pong) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[21]
+	mi := &file_godwit_v1_client_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2022,7 +2117,7 @@ func (x *Pong) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pong.ProtoReflect.Descriptor instead.
 func (*Pong) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{21}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Pong) GetDigest() string {
@@ -2044,7 +2139,7 @@ type Goodbye struct {
 
 func (x *Goodbye) Reset() {
 	*x = Goodbye{}
-	mi := &file_godwit_v1_client_proto_msgTypes[22]
+	mi := &file_godwit_v1_client_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2056,7 +2151,7 @@ func (x *Goodbye) String() string {
 func (*Goodbye) ProtoMessage() {}
 
 func (x *Goodbye) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[22]
+	mi := &file_godwit_v1_client_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2069,7 +2164,7 @@ func (x *Goodbye) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Goodbye.ProtoReflect.Descriptor instead.
 func (*Goodbye) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{22}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Goodbye) GetReason() string {
@@ -2100,7 +2195,7 @@ type Error struct {
 
 func (x *Error) Reset() {
 	*x = Error{}
-	mi := &file_godwit_v1_client_proto_msgTypes[23]
+	mi := &file_godwit_v1_client_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2112,7 +2207,7 @@ func (x *Error) String() string {
 func (*Error) ProtoMessage() {}
 
 func (x *Error) ProtoReflect() protoreflect.Message {
-	mi := &file_godwit_v1_client_proto_msgTypes[23]
+	mi := &file_godwit_v1_client_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2125,7 +2220,7 @@ func (x *Error) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Error.ProtoReflect.Descriptor instead.
 func (*Error) Descriptor() ([]byte, []int) {
-	return file_godwit_v1_client_proto_rawDescGZIP(), []int{23}
+	return file_godwit_v1_client_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Error) GetCode() string {
@@ -2270,12 +2365,20 @@ const file_godwit_v1_client_proto_rawDesc = "" +
 	"\rexpires_at_ms\x18\v \x01(\x03R\vexpiresAtMs\x12\x1e\n" +
 	"\vreply_by_ms\x18\f \x01(\x03R\treplyByMs\"\x1a\n" +
 	"\x06Recall\x12\x10\n" +
-	"\x03ids\x18\x01 \x03(\tR\x03ids\"e\n" +
+	"\x03ids\x18\x01 \x03(\tR\x03ids\"\x93\x01\n" +
 	"\x05Inbox\x12\x16\n" +
 	"\x06unseen\x18\x01 \x01(\x05R\x06unseen\x12\x16\n" +
 	"\x06unread\x18\x02 \x01(\x05R\x06unread\x12\x18\n" +
 	"\achanged\x18\x03 \x03(\tR\achanged\x12\x12\n" +
-	"\x04more\x18\x04 \x01(\bR\x04more\"T\n" +
+	"\x04more\x18\x04 \x01(\bR\x04more\x12,\n" +
+	"\x06marked\x18\x05 \x03(\v2\x14.godwit.v1.InboxMarkR\x06marked\"\x93\x01\n" +
+	"\tInboxMark\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
+	"\x04seen\x18\x02 \x01(\bR\x04seen\x12\x12\n" +
+	"\x04read\x18\x03 \x01(\bR\x04read\x12\x1a\n" +
+	"\barchived\x18\x04 \x01(\bR\barchived\x12\x16\n" +
+	"\x06pinned\x18\x05 \x01(\bR\x06pinned\x12\x1a\n" +
+	"\banswered\x18\x06 \x01(\tR\banswered\"T\n" +
 	"\n" +
 	"Registered\x12\x18\n" +
 	"\aobjects\x18\x01 \x03(\tR\aobjects\x12\x16\n" +
@@ -2346,7 +2449,7 @@ func file_godwit_v1_client_proto_rawDescGZIP() []byte {
 }
 
 var file_godwit_v1_client_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_godwit_v1_client_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_godwit_v1_client_proto_msgTypes = make([]protoimpl.MessageInfo, 27)
 var file_godwit_v1_client_proto_goTypes = []any{
 	(Priority)(0),              // 0: godwit.v1.Priority
 	(*ClientFrame)(nil),        // 1: godwit.v1.ClientFrame
@@ -2365,16 +2468,17 @@ var file_godwit_v1_client_proto_goTypes = []any{
 	(*Notification)(nil),       // 14: godwit.v1.Notification
 	(*Recall)(nil),             // 15: godwit.v1.Recall
 	(*Inbox)(nil),              // 16: godwit.v1.Inbox
-	(*Registered)(nil),         // 17: godwit.v1.Registered
-	(*RegistrationFailed)(nil), // 18: godwit.v1.RegistrationFailed
-	(*Object)(nil),             // 19: godwit.v1.Object
-	(*Message)(nil),            // 20: godwit.v1.Message
-	(*Request)(nil),            // 21: godwit.v1.Request
-	(*Pong)(nil),               // 22: godwit.v1.Pong
-	(*Goodbye)(nil),            // 23: godwit.v1.Goodbye
-	(*Error)(nil),              // 24: godwit.v1.Error
-	nil,                        // 25: godwit.v1.Reply.HeadersEntry
-	nil,                        // 26: godwit.v1.Request.HeadersEntry
+	(*InboxMark)(nil),          // 17: godwit.v1.InboxMark
+	(*Registered)(nil),         // 18: godwit.v1.Registered
+	(*RegistrationFailed)(nil), // 19: godwit.v1.RegistrationFailed
+	(*Object)(nil),             // 20: godwit.v1.Object
+	(*Message)(nil),            // 21: godwit.v1.Message
+	(*Request)(nil),            // 22: godwit.v1.Request
+	(*Pong)(nil),               // 23: godwit.v1.Pong
+	(*Goodbye)(nil),            // 24: godwit.v1.Goodbye
+	(*Error)(nil),              // 25: godwit.v1.Error
+	nil,                        // 26: godwit.v1.Reply.HeadersEntry
+	nil,                        // 27: godwit.v1.Request.HeadersEntry
 }
 var file_godwit_v1_client_proto_depIdxs = []int32{
 	3,  // 0: godwit.v1.ClientFrame.hello:type_name -> godwit.v1.Hello
@@ -2392,28 +2496,29 @@ var file_godwit_v1_client_proto_depIdxs = []int32{
 	13, // 12: godwit.v1.ServerFrame.welcome:type_name -> godwit.v1.Welcome
 	14, // 13: godwit.v1.ServerFrame.notification:type_name -> godwit.v1.Notification
 	15, // 14: godwit.v1.ServerFrame.recall:type_name -> godwit.v1.Recall
-	17, // 15: godwit.v1.ServerFrame.registered:type_name -> godwit.v1.Registered
-	18, // 16: godwit.v1.ServerFrame.registration_failed:type_name -> godwit.v1.RegistrationFailed
-	19, // 17: godwit.v1.ServerFrame.object:type_name -> godwit.v1.Object
-	20, // 18: godwit.v1.ServerFrame.message:type_name -> godwit.v1.Message
-	21, // 19: godwit.v1.ServerFrame.request:type_name -> godwit.v1.Request
-	22, // 20: godwit.v1.ServerFrame.pong:type_name -> godwit.v1.Pong
-	23, // 21: godwit.v1.ServerFrame.goodbye:type_name -> godwit.v1.Goodbye
-	24, // 22: godwit.v1.ServerFrame.error:type_name -> godwit.v1.Error
+	18, // 15: godwit.v1.ServerFrame.registered:type_name -> godwit.v1.Registered
+	19, // 16: godwit.v1.ServerFrame.registration_failed:type_name -> godwit.v1.RegistrationFailed
+	20, // 17: godwit.v1.ServerFrame.object:type_name -> godwit.v1.Object
+	21, // 18: godwit.v1.ServerFrame.message:type_name -> godwit.v1.Message
+	22, // 19: godwit.v1.ServerFrame.request:type_name -> godwit.v1.Request
+	23, // 20: godwit.v1.ServerFrame.pong:type_name -> godwit.v1.Pong
+	24, // 21: godwit.v1.ServerFrame.goodbye:type_name -> godwit.v1.Goodbye
+	25, // 22: godwit.v1.ServerFrame.error:type_name -> godwit.v1.Error
 	16, // 23: godwit.v1.ServerFrame.inbox:type_name -> godwit.v1.Inbox
-	25, // 24: godwit.v1.Reply.headers:type_name -> godwit.v1.Reply.HeadersEntry
+	26, // 24: godwit.v1.Reply.headers:type_name -> godwit.v1.Reply.HeadersEntry
 	11, // 25: godwit.v1.Reply.header_fields:type_name -> godwit.v1.HeaderField
 	16, // 26: godwit.v1.Welcome.inbox:type_name -> godwit.v1.Inbox
 	0,  // 27: godwit.v1.Notification.priority:type_name -> godwit.v1.Priority
-	26, // 28: godwit.v1.Request.headers:type_name -> godwit.v1.Request.HeadersEntry
-	11, // 29: godwit.v1.Request.header_fields:type_name -> godwit.v1.HeaderField
-	1,  // 30: godwit.v1.Client.Connect:input_type -> godwit.v1.ClientFrame
-	2,  // 31: godwit.v1.Client.Connect:output_type -> godwit.v1.ServerFrame
-	31, // [31:32] is the sub-list for method output_type
-	30, // [30:31] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	17, // 28: godwit.v1.Inbox.marked:type_name -> godwit.v1.InboxMark
+	27, // 29: godwit.v1.Request.headers:type_name -> godwit.v1.Request.HeadersEntry
+	11, // 30: godwit.v1.Request.header_fields:type_name -> godwit.v1.HeaderField
+	1,  // 31: godwit.v1.Client.Connect:input_type -> godwit.v1.ClientFrame
+	2,  // 32: godwit.v1.Client.Connect:output_type -> godwit.v1.ServerFrame
+	32, // [32:33] is the sub-list for method output_type
+	31, // [31:32] is the sub-list for method input_type
+	31, // [31:31] is the sub-list for extension type_name
+	31, // [31:31] is the sub-list for extension extendee
+	0,  // [0:31] is the sub-list for field type_name
 }
 
 func init() { file_godwit_v1_client_proto_init() }
@@ -2455,7 +2560,7 @@ func file_godwit_v1_client_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_godwit_v1_client_proto_rawDesc), len(file_godwit_v1_client_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   26,
+			NumMessages:   27,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -54,6 +54,7 @@ type hello struct {
 	Held      []string `json:"held,omitempty"`
 	Window    int      `json:"window,omitempty"`
 	Heartbeat wireTime `json:"heartbeat,omitempty"`
+	Observe   bool     `json:"observe,omitempty"`
 }
 
 type ids struct {
@@ -275,7 +276,7 @@ func (f *clientFrame) proto() *pb.ClientFrame {
 		h := f.Hello
 		return &pb.ClientFrame{Frame: &pb.ClientFrame_Hello{Hello: &pb.Hello{
 			App: h.App, Token: h.Token, Recipient: h.Recipient, Group: h.Group, Device: h.Device, Digest: h.Digest, Held: h.Held,
-			Window: uint32(h.Window), HeartbeatMs: time.Duration(h.Heartbeat).Milliseconds(),
+			Window: uint32(h.Window), HeartbeatMs: time.Duration(h.Heartbeat).Milliseconds(), Observe: h.Observe,
 		}}}
 	case f.Ack != nil:
 		return &pb.ClientFrame{Frame: &pb.ClientFrame_Ack{Ack: &pb.Ack{Ids: f.Ack.IDs}}}

@@ -21,17 +21,32 @@ type Action struct {
 
 // InboxNews are the counts of an inbox after a change.
 type InboxNews struct {
-	Unseen  int      `json:"unseen"`
-	Unread  int      `json:"unread"`
-	Changed []string `json:"changed"` // ids of what has changed, at most 100
-	More    bool     `json:"more"`    // more has changed
+	Unseen  int          `json:"unseen"`
+	Unread  int          `json:"unread"`
+	Changed []string     `json:"changed"`          // ids of what has changed, at most 100
+	More    bool         `json:"more"`             // more has changed
+	Marked  []InboxState `json:"marked,omitempty"` // marks of changed items that have neither come nor gone, at most 10
+}
+
+// InboxState is what an item of an inbox is.
+type InboxState struct {
+	ID       string `json:"id"`
+	Seen     bool   `json:"seen,omitempty"`
+	Read     bool   `json:"read,omitempty"`
+	Archived bool   `json:"archived,omitempty"`
+	Pinned   bool   `json:"pinned,omitempty"`
+	Answered string `json:"answered,omitempty"` // id of the action that was chosen
 }
 
 func inboxFromProto(p *pb.Inbox) *InboxNews {
 	if p == nil {
 		return nil
 	}
-	return &InboxNews{Unseen: int(p.Unseen), Unread: int(p.Unread), Changed: p.Changed, More: p.More}
+	news := &InboxNews{Unseen: int(p.Unseen), Unread: int(p.Unread), Changed: p.Changed, More: p.More}
+	for _, m := range p.Marked {
+		news.Marked = append(news.Marked, InboxState{m.Id, m.Seen, m.Read, m.Archived, m.Pinned, m.Answered})
+	}
+	return news
 }
 
 // inboxChanged tells what a frame has told.
@@ -71,6 +86,8 @@ type InboxItem struct {
 	ReadAt      time.Time `json:"read_at"`
 	ArchivedAt  time.Time `json:"archived_at"`
 	Pinned      bool      `json:"pinned"`
+	Answered    string    `json:"answered"` // id of the action that was chosen; empty: none
+	AnsweredAt  time.Time `json:"answered_at"`
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -142,6 +159,8 @@ type InboxMark struct {
 	Read     *bool `json:"read,omitempty"`
 	Archived *bool `json:"archived,omitempty"`
 	Pinned   *bool `json:"pinned,omitempty"`
+	// Answered chooses an action of the item, as a reply to the notification does, and makes the item read. The first answer stays. Empty: none.
+	Answered string `json:"answered,omitempty"`
 }
 
 // MarkInbox changes an item of a recipient's inbox and returns it, with the counts. If the inbox does not have it, the error is an *Error of status 404.

@@ -46,7 +46,7 @@ type listenOptions struct {
 	heartbeat     time.Duration
 	ackDelay      time.Duration
 	concurrency   int
-	peek          bool
+	peek, observe bool
 	objects       *Objects
 	topics        *Topics
 	subjects      []string
@@ -85,6 +85,13 @@ func Concurrency(n int) ListenOption { return func(o *listenOptions) { o.concurr
 
 // Peek only observes, with an API key of role read instead of a token: nothing is acknowledged, and the recipient does not count as online.
 func Peek() ListenOption { return func(o *listenOptions) { o.peek = true } }
+
+// Observe only watches, with the client's own token: nothing is acknowledged, and the recipient does not count as connected by it. So does a
+// page that shows an inbox.
+func Observe() ListenOption { return func(o *listenOptions) { o.observe = true } }
+
+// silent reports whether nothing is acknowledged.
+func (o *listenOptions) silent() bool { return o.peek || o.observe }
 
 // OnRecall sets a function that is called with the ids of notifications that need no longer be shown: they were settled elsewhere, replaced
 // or withdrawn. The connection blocks until it returns, as for the other callbacks.

@@ -220,7 +220,7 @@ func (l *listener) handleOne(ctx context.Context, j *job) {
 	err := l.handle(j.ctx, j.n)
 	answer, err := answerOf(j.n, err)
 	l.finish(j, answer, err)
-	if l.opts.peek {
+	if l.opts.silent() {
 		return
 	}
 	var after *nackError
@@ -273,13 +273,13 @@ func (l *listener) take(work context.Context, n *Notification) {
 		return
 	}
 	if l.seen.contains(n.ID) {
-		if !l.opts.peek {
+		if !l.opts.silent() {
 			l.out.ack(n.ID) // the first acknowledgement was lost with its connection
 		}
 		return
 	}
 	if r := l.said.find(n.ID); r != nil {
-		if !l.opts.peek {
+		if !l.opts.silent() {
 			l.out.reply(r) // the first answer was lost with its connection
 		}
 		return

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"os"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -311,6 +312,39 @@ func TestPeekSeesWithoutSettling(t *testing.T) {
 	seen.next(t)
 	if s, err := c.Status(t.Context(), "x", "a"); err != nil || s.Settled() {
 		t.Errorf("after a peek it is %+v, %v", s, err)
+	}
+}
+
+func TestObservingAnInboxSettlesNothingAndTellsWhatIsMarked(t *testing.T) {
+	s := run(t, nil)
+	c := client(t, s)
+	for name, opts := range map[string][]godwit.Option{"websocket": nil, "grpc": {godwit.WithGRPC(s.addrs().GRPC)}} {
+		watcher := client(t, s, append(opts, godwit.WithAPIKey(""))...)
+		seen, news := newCollector(), make(chan godwit.InboxNews, 10)
+		listen(t, watcher, name, seen.handle, godwit.Observe(), godwit.OnInbox(func(n godwit.InboxNews) { news <- n }))
+		yes := true
+		p := godwit.Publication{To: name, ID: name + "-x", Title: "Hi", Inbox: &yes, Actions: []godwit.Action{{ID: "ok", Title: "OK"}}}
+		if _, err := c.Publish(t.Context(), p); err != nil {
+			t.Fatal(err)
+		}
+		seen.next(t)
+		if n := <-news; n.Unseen != 1 || len(n.Marked) > 0 {
+			t.Errorf("%s: the item came as %+v", name, n)
+		}
+		if got, err := c.Status(t.Context(), p.ID, name); err != nil || got.Settled() {
+			t.Errorf("%s: after it was seen it is %+v, %v", name, got, err)
+		}
+		it, counts, err := c.MarkInbox(t.Context(), name, p.ID, godwit.InboxMark{Answered: "ok"})
+		if err != nil || it.Answered != "ok" || it.AnsweredAt.IsZero() || it.ReadAt.IsZero() || counts.Unread != 0 {
+			t.Errorf("%s: the answered item is %+v, %+v, %v", name, it, counts, err)
+		}
+		want := godwit.InboxNews{Changed: []string{p.ID}, Marked: []godwit.InboxState{{ID: p.ID, Seen: true, Read: true, Answered: "ok"}}}
+		if n := <-news; !reflect.DeepEqual(n, want) {
+			t.Errorf("%s: told of %+v, want %+v", name, n, want)
+		}
+		if _, err := c.Wait(t.Context(), p.ID, name); err != nil {
+			t.Errorf("%s: the answer settles nothing: %v", name, err)
+		}
 	}
 }
 

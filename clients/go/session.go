@@ -134,7 +134,7 @@ func (s *session) hello() *clientFrame {
 	l := s.l
 	h := &hello{
 		App: l.client.app, Token: s.token.Value, Recipient: l.recipient, Group: l.opts.group, Device: l.opts.device,
-		Window: l.opts.window, Heartbeat: wireTime(l.opts.heartbeat),
+		Window: l.opts.window, Heartbeat: wireTime(l.opts.heartbeat), Observe: l.opts.observe,
 	}
 	if l.opts.held != nil {
 		h.Held = l.opts.held()

@@ -199,12 +199,12 @@ func (l *listener) unread(e *UndecodableError) {
 	switch {
 	case held:
 		return
-	case seen && !l.opts.peek:
+	case seen && !l.opts.silent():
 		l.out.ack(e.ID) // a readable copy was handled before
 		return
 	}
 	l.report(e)
-	if !l.opts.peek {
+	if !l.opts.silent() {
 		l.out.nack(nack{IDs: []string{e.ID}, After: wireTime(e.pause()), Reason: e.Reason})
 	}
 }

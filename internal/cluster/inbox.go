@@ -10,9 +10,10 @@ import (
 // changedInbox is the body of kindInbox.
 type changedInbox struct {
 	inbox.Count
-	Revision uint64   `json:"revision"`
-	Changed  []string `json:"changed"`
-	More     bool     `json:"more,omitempty"`
+	Revision uint64         `json:"revision"`
+	Changed  []string       `json:"changed"`
+	More     bool           `json:"more,omitempty"`
+	Marked   []inbox.Marked `json:"marked,omitempty"`
 }
 
 // Inboxes implements mailbox.Router.
@@ -26,7 +27,7 @@ func (c *Cluster) Inboxes(changed []inbox.Change) {
 		in := &changed[i]
 		if to := c.subjects(room[:0], in.App, in.Recipient); len(to) > 0 {
 			_ = c.publishTo(to, message{
-				kind: kindInbox, app: in.App, recipient: in.Recipient, body: text(changedInbox{Count: in.Count, Revision: in.Revision, Changed: in.Changed, More: in.More}),
+				kind: kindInbox, app: in.App, recipient: in.Recipient, body: text(changedInbox{Count: in.Count, Revision: in.Revision, Changed: in.Changed, More: in.More, Marked: in.Marked}),
 			})
 		}
 	}
@@ -38,5 +39,5 @@ func (c *Cluster) gotInbox(hub *session.Hub, m *message) {
 		c.unreadable(hub, m)
 		return
 	}
-	hub.Inboxes([]inbox.Change{{App: m.app, Recipient: m.recipient, Count: in.Count, Revision: in.Revision, Changed: in.Changed, More: in.More}})
+	hub.Inboxes([]inbox.Change{{App: m.app, Recipient: m.recipient, Count: in.Count, Revision: in.Revision, Changed: in.Changed, More: in.More, Marked: in.Marked}})
 }

@@ -100,7 +100,8 @@ func TestInboxIsTheSameOverEveryTransport(t *testing.T) {
 	w.call(http.MethodPost, "/v1/inbox/first?to=ann", map[string]any{"read": true})
 	for transport, l := range links {
 		came, read := nextInbox(t, l), nextInbox(t, l)
-		if came.Unseen != 2 || !slices.Equal(came.Changed, []string{"second"}) || read.Unread != 1 || !slices.Equal(read.Changed, []string{"first"}) {
+		if came.Unseen != 2 || !slices.Equal(came.Changed, []string{"second"}) || read.Unread != 1 || !slices.Equal(read.Changed, []string{"first"}) ||
+			len(came.Marked) > 0 || !slices.Equal(read.Marked, []blackbox.InboxMark{{ID: "first", Seen: true, Read: true}}) {
 			t.Errorf("%s: %+v, then %+v", transport, came, read)
 		}
 	}
@@ -109,6 +110,105 @@ func TestInboxIsTheSameOverEveryTransport(t *testing.T) {
 	if n, err := blackbox.NextNotification(t.Context(), stranger); err != nil || n.ID != "plain" {
 		t.Errorf("bob got %+v, %v", n, err)
 	}
+}
+
+func TestInboxItemShowsHowItWasAnswered(t *testing.T) {
+	t.Parallel()
+	w := begin(t)
+	choices := map[string]any{"actions": []map[string]string{{"id": "yes", "title": "Yes"}, {"id": "no", "title": "No"}}, "reply_by": "1h"}
+	for _, id := range []string{"called", "framed", "told"} {
+		w.keeps(id, choices)
+	}
+	w.keeps("plain", nil)
+	links, session := map[string]blackbox.Link{}, ""
+	for _, transport := range blackbox.Transports {
+		l, err := w.server.Dial(t.Context(), transport, blackbox.Hello{Recipient: "ann", Device: transport})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(l.Cut)
+		f, err := l.Next(t.Context())
+		if err != nil || f.Welcome == nil {
+			t.Fatalf("%s: %+v, %v", transport, f, err)
+		}
+		if links[transport] = l; transport == "sse" {
+			session = f.Welcome.Session
+		}
+	}
+	reply := func(id string, data any) {
+		t.Helper()
+		frame := map[string]any{"reply": map[string]any{"id": id, "data": data}}
+		w.call(http.MethodPost, "/v1/frames", map[string]any{"session": session, "frames": []any{frame}})
+	}
+	if it := w.marked("called", map[string]any{"answered": "yes"}); it["answered"] != "yes" || it["answered_at"] == nil || it["read_at"] == nil || it["seen_at"] == nil {
+		t.Errorf("answered by a call: %v", it)
+	}
+	if it := w.marked("called", map[string]any{"answered": "no", "archived": true}); it["answered"] != "yes" || it["archived_at"] == nil {
+		t.Errorf("answered again: %v", it)
+	}
+	w.replied("called", "yes")
+	for transport, l := range links {
+		if in := nextInbox(t, l); !slices.Equal(in.Changed, []string{"called"}) || !slices.Equal(in.Marked, []blackbox.InboxMark{{ID: "called", Seen: true, Read: true, Answered: "yes"}}) {
+			t.Errorf("%s: %+v", transport, in)
+		}
+	}
+	reply("framed", map[string]string{"action": "no"})
+	blackbox.Eventually(t, "the answer of a frame", func() error {
+		if it := w.kept("framed"); it["answered"] != "no" {
+			return fmt.Errorf("the item is %v", it)
+		}
+		return nil
+	})
+	w.replied("framed", "no")
+	reply("told", map[string]string{"text": "maybe"})
+	w.server.Kill()
+	if err := w.server.Launch(); err != nil {
+		t.Fatal(err)
+	}
+	w.api = w.server.API()
+	for id, want := range map[string]any{"called": "yes", "framed": "no", "told": nil, "plain": nil} {
+		if it := w.kept(id); it["answered"] != want {
+			t.Errorf("after a kill %s is %v, want %v", id, it, want)
+		}
+	}
+	w.wantProblem(http.MethodPost, "/v1/inbox/told?to=ann", map[string]any{"answered": "perhaps"}, http.StatusBadRequest, "answered")
+	w.wantProblem(http.MethodPost, "/v1/inbox/plain?to=ann", map[string]any{"answered": "yes"}, http.StatusBadRequest, "answered")
+	w.wantProblem(http.MethodPost, "/v1/inbox/told?to=ann", map[string]any{"answered": "yes", "read": false}, http.StatusBadRequest, "read")
+	w.wantProblem(http.MethodPost, "/v1/inbox/nothing?to=ann", map[string]any{"answered": "yes"}, http.StatusNotFound, "")
+}
+
+// kept reads an item of ann's inbox.
+func (w *world) kept(id string) (it map[string]any) {
+	w.Helper()
+	if err := w.call(http.MethodGet, "/v1/inbox/"+id+"?to=ann", nil).JSON(&it); err != nil {
+		w.Fatal(err)
+	}
+	return it
+}
+
+// marked changes an item of ann's inbox.
+func (w *world) marked(id string, marks map[string]any) map[string]any {
+	w.Helper()
+	var answer struct{ Item map[string]any }
+	if err := w.call(http.MethodPost, "/v1/inbox/"+id+"?to=ann", marks).JSON(&answer); err != nil {
+		w.Fatal(err)
+	}
+	return answer.Item
+}
+
+// replied waits for the status replied of a notification to ann, with an action.
+func (w *world) replied(id, action string) {
+	w.Helper()
+	blackbox.Eventually(w.T, id+" is answered", func() error {
+		var s struct {
+			Status string
+			Reply  struct{ Data struct{ Action string } }
+		}
+		if err := w.call(http.MethodGet, "/v1/notifications/"+id+"?to=ann", nil).JSON(&s); err != nil || s.Status != "replied" || s.Reply.Data.Action != action {
+			return fmt.Errorf("it is %+v, %w", s, err)
+		}
+		return nil
+	})
 }
 
 func TestInboxOutlivesDeliveryAndAKill(t *testing.T) {

@@ -38,6 +38,14 @@ type Welcome struct {
 type Inbox struct {
 	Unseen, Unread int
 	Changed        []string
+	Marked         []InboxMark
+}
+
+// InboxMark is what an item of an inbox is.
+type InboxMark struct {
+	ID                           string
+	Seen, Read, Archived, Pinned bool
+	Answered                     string
 }
 
 // Notification is a received notification.

@@ -157,7 +157,11 @@ func inboxOf(in *godwitpb.Inbox) *Inbox {
 	if in == nil {
 		return nil
 	}
-	return &Inbox{Unseen: int(in.GetUnseen()), Unread: int(in.GetUnread()), Changed: in.GetChanged()}
+	got := &Inbox{Unseen: int(in.GetUnseen()), Unread: int(in.GetUnread()), Changed: in.GetChanged()}
+	for _, m := range in.GetMarked() {
+		got.Marked = append(got.Marked, InboxMark{m.GetId(), m.GetSeen(), m.GetRead(), m.GetArchived(), m.GetPinned(), m.GetAnswered()})
+	}
+	return got
 }
 
 func fromProto(m *godwitpb.ServerFrame) *Frame {

@@ -262,6 +262,19 @@ func TestTabsAndAPhoneAgreeAndSurviveARestart(t *testing.T) {
 				v.seesNo(offline)
 				v.until("the count is right", `document.querySelector("godwit-inbox").inbox.state.unread === 1`)
 			}
+			h.publish("ask", "Can you free berth 7?", map[string]any{"actions": []any{map[string]any{"id": "yes", "title": "Yes"}, map[string]any{"id": "no", "title": "No"}}, "reply_by": "1h"})
+			for _, v := range all {
+				v.seesText("Can you free berth 7?")
+			}
+			all[1].must("answer", all[1].asks(`(document.querySelector("godwit-inbox").inbox.answer("ask", "yes"), null)`, nil))
+			for _, v := range all {
+				v.seesText("Answered: Yes")
+			}
+			blackbox.Eventually(t, "the question is answered", func() error { return h.api.WantState(t.Context(), "ask", "ada", "replied") })
+			later := h.visits(b)
+			later.seesText("Notifications")
+			later.must("open the list", later.asks(`(document.querySelector("godwit-inbox").open(), null)`, nil))
+			later.seesText("Answered: Yes")
 		})
 	}
 }

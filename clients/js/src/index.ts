@@ -37,6 +37,7 @@ export {
 } from "./errors.js";
 export type {
   InboxCounts,
+  InboxItemState,
   InboxUpdate,
   Message,
   Notification,

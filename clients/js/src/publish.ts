@@ -73,7 +73,7 @@ export interface Receipt {
 export interface Status {
   id: string;
   to: string;
-  /** scheduled stored delivered acked replied expired replaced recalled failed */
+  /** scheduled stored delivered acked replied expired replaced recalled failed; for a digest gathered, then digested */
   status: string;
   seq: number;
   createdAt: Date;
@@ -86,6 +86,8 @@ export interface Status {
   attempts: number;
   /** What the recipient answered, where it did. */
   reply?: { status: number; contentType: string; data: unknown };
+  /** The digest in which it waits, or into which it went: the id of its notification, and when it leaves at the latest. */
+  digest?: { id: string; dueAt: Date };
 }
 
 /** The state of an object on the server. */
@@ -173,9 +175,12 @@ export function readStatus(w: Wire): Status {
     latencyMs: Number(w.latency_ms ?? 0),
     attempts: Number(w.attempts ?? 0),
     ...(w.reply ? { reply: readReply(w.reply as Wire) } : {}),
+    ...(w.digest ? { digest: readDigest(w.digest as Wire) } : {}),
     ...dates(w, { sendAt: "send_at", deliveredAt: "delivered_at", settledAt: "settled_at", ackedAt: "acked_at" }),
   };
 }
+
+const readDigest = (w: Wire) => ({ id: text(w.id), dueAt: new Date(text(w.due_at)) });
 
 function readReply(w: Wire): NonNullable<Status["reply"]> {
   const data = typeof w.data_base64 === "string" ? bytesFromBase64(w.data_base64) : w.data;

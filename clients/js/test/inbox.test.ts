@@ -79,6 +79,39 @@ test("a change shows at once, reaches the server, and acknowledges the notificat
   expect(inbox.state.unread).toBe(1);
 });
 
+test("what was only marked elsewhere shows without being fetched, and what is not known is fetched", async () => {
+  const { backend, inbox } = await opened(40);
+  const mark = (id: string, marks: object) => {
+    const item = backend.items.find((i) => i.id === id);
+    Object.assign(item as object, marks);
+    backend.tell([id], item ? [item] : []);
+  };
+  backend.broken = 503; // a fetch would bring nothing
+  const now = new Date().toISOString();
+  mark("n1", { read_at: now, pinned: true });
+  await eventually("it is read and pinned", () => ids(inbox)[0] === "n1" && Boolean(inbox.state.items[0]?.readAt));
+  mark("n0", { archived_at: now });
+  await eventually("it is archived", () => !ids(inbox).includes("n0"));
+  mark("n0", { archived_at: null });
+  await eventually("it is back", () => ids(inbox)[1] === "n0");
+  mark("n1", { pinned: false, read_at: null });
+  await eventually("it is unread again", () => ids(inbox)[1] === "n1" && !inbox.state.items[1]?.readAt);
+  expect(inbox.state.unread).toBe(backend.counts.unread);
+  backend.broken = 0;
+  mark("n35", { pinned: true });
+  await eventually("one that was not fetched is on top", () => ids(inbox)[0] === "n35");
+});
+
+test("a mark from elsewhere that crosses an own one is fetched", async () => {
+  const { backend, inbox } = await opened(3);
+  inbox.read("n0");
+  const item = backend.items[0] as { read_at?: string | null };
+  await eventually("the server knows", () => Boolean(item.read_at));
+  item.read_at = null;
+  backend.tell(["n0"], [backend.items[0] as never]);
+  await eventually("the last one counts", () => !inbox.state.items[0]?.readAt && inbox.state.unread === 2);
+});
+
 test("archiving is taken back by undo", async () => {
   const { backend, inbox } = await opened(3);
   inbox.archive("n1");
@@ -136,17 +169,32 @@ test("the inbox of one category counts and marks nothing else", async () => {
   expect(inbox.state.unseen).toBe(0);
 });
 
-test("an answer goes out as the reply of the notification", async () => {
+test("an answer is a change of the item, which the server makes a reply", async () => {
   const { backend, inbox } = await opened(1);
   backend.publish({ id: "ask", title: "Friday?", actions: [{ id: "yes", title: "Yes" }] });
   await eventually("it is there", () => ids(inbox)[0] === "ask");
   expect(() => inbox.answer("ask", "perhaps")).toThrow(RangeError);
   inbox.answer("ask", "yes");
   expect(inbox.state.items[0]?.answered).toBe("yes");
-  await eventually("it is answered", () => backend.frames.length === 1 && Boolean(backend.items[0]?.read_at));
-  expect(backend.frames[0]).toEqual({
-    reply: { id: "ask", status: 200, data: { action: "yes" }, content_type: "application/json" },
-  });
+  expect(inbox.state.items[0]?.readAt).toBeDefined();
+  await eventually("it is answered", () => backend.items[0]?.answered === "yes");
+  expect(backend.requests.filter((r) => r.startsWith("POST")).map((r) => r.split(" ")[2])).toEqual([
+    '{"answered":"yes"}',
+  ]);
+});
+
+test("an answer that was given elsewhere stands", async () => {
+  const { backend, inbox } = await opened(1);
+  backend.publish({ id: "ask", title: "Friday?", actions: ["yes", "no"].map((id) => ({ id, title: id })) });
+  await eventually("it is there", () => ids(inbox)[0] === "ask");
+  Object.assign(backend.items[0] as object, { answered: "no", read_at: new Date().toISOString() });
+  inbox.answer("ask", "yes"); // the page does not know yet
+  await eventually("it knows", () => inbox.state.items[0]?.answered === "no");
+  backend.publish({ id: "later", title: "Monday?", actions: [{ id: "ok", title: "OK" }] });
+  await eventually("it is there", () => ids(inbox)[0] === "later");
+  Object.assign(backend.items[0] as object, { answered: "ok" });
+  backend.tell(["later"]);
+  await eventually("it shows the answer", () => inbox.state.items[0]?.answered === "ok");
 });
 
 test("what is done offline is kept, in order, and done once the server is back", async () => {

@@ -80,7 +80,7 @@ describe.runIf(haveBrowser)("the element", () => {
     await eventually("the page knows", async () => (await told()).length === 2);
     expect(JSON.stringify(await told())).toBe('[["godwit-open","a",null],["godwit-action","a","yes"]]');
     expect(page.url()).toBe(`${origin}/`);
-    expect(backend.frames.filter((f) => f.reply)).toEqual([]);
+    expect(backend.items[0]?.answered).toBeUndefined();
   });
 
   test("is used by the keyboard alone", async () => {
@@ -124,7 +124,7 @@ describe.runIf(haveBrowser)("the element", () => {
     await page.keyboard.press("Tab");
     expect(await focused(page)).toBe("Yes");
     await page.keyboard.press("Enter");
-    await eventually("it is answered", () => backend.frames.some((f) => f.reply));
+    await eventually("it is answered", () => backend.items[0]?.answered === "yes");
     expect(await focused(page)).toBe("a");
     await page.getByText("Answered: Yes").waitFor();
     await page.keyboard.press("p");

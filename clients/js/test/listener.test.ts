@@ -66,7 +66,8 @@ test("what is held may have to be looked up, and not to know it keeps nobody fro
 test("the hello says everything, as in the vectors", async () => {
   const file = new URL("../../../api/vectors/client_frames.json", import.meta.url);
   const { cases } = JSON.parse(readFileSync(file, "utf8")) as { cases: { name: string; json: { hello: object } }[] };
-  const want = cases.find((c) => c.name === "hello with everything")?.json.hello;
+  const vector = (name: string) => cases.find((c) => c.name === name)?.json.hello;
+  const want = vector("hello with everything");
   expect(want).toBeDefined();
   const socket = await listen(() => {}, {
     token: () => "t.o.k",
@@ -78,6 +79,12 @@ test("the hello says everything, as in the vectors", async () => {
   });
   socket.open();
   expect(socket.all("hello")).toEqual([want]);
+  await listener?.close();
+  const page = await listen(() => {}, { token: () => "t.o.k", device: "page", observe: true });
+  page.open();
+  const watches = vector("hello that only watches");
+  expect(watches).toBeDefined();
+  expect(page.all("hello")).toEqual([{ recipient: "driver-42", digest: "0000000000000000", ...watches }]);
 });
 
 test("a notification is acknowledged after its handler has returned, and handled once", async () => {

@@ -128,6 +128,22 @@ test("the first device settles a notification, and the other is told", async () 
   await Promise.all([slow.close(), fast.close()]);
 });
 
+test("the status of what gathers names its digest", async () => {
+  const server = await Server.start();
+  const api = publisher(server);
+  await api.call("PUT", "/v1/categories/comment", { json: { digest: { window: "1h", max: 2 } } });
+  const publish = (id: string) => api.publish({ to: "r", id, category: "comment", title: id });
+  await publish("one");
+  const waits = await api.status("one", "r");
+  expect(waits).toMatchObject({ status: "gathered", digest: { id: expect.any(String), dueAt: expect.any(Date) } });
+  expect(Number(waits.digest?.dueAt) - Number(waits.createdAt)).toBe(3_600_000);
+  await publish("two");
+  await eventually("it has left", async () => (await api.status("one", "r")).status === "digested");
+  const digest = await api.status(waits.digest?.id ?? "", "r");
+  expect(digest.status).toBe("stored");
+  expect(digest).not.toHaveProperty("digest");
+});
+
 test("recall withdraws what is not settled", async () => {
   const server = await Server.start();
   const api = publisher(server);

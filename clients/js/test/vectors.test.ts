@@ -102,6 +102,31 @@ const serverFrames: Record<string, unknown> = {
       serverTime: new Date("2026-11-21T00:00:00.123Z"),
     },
   },
+  "welcome with counts of the inbox": {
+    welcome: {
+      session: "q0Xm1Vn7Rk2ZbYt8aWcD4g",
+      app: "demo",
+      recipient: "driver-42",
+      heartbeat: 30_000,
+      digest: "0000000000000000",
+      registrations: 0,
+      serverTime: new Date("2026-11-21T00:00:00.123Z"),
+      inbox: { unseen: 2, unread: 5 },
+    },
+  },
+  inbox: { inbox: { unseen: 2, unread: 5, changed: ["ride-1", "ride-2"], more: false, marked: [] } },
+  "inbox with marks": {
+    inbox: {
+      unseen: 0,
+      unread: 0,
+      changed: ["ride-1", "ride-2"],
+      more: true,
+      marked: [
+        { id: "ride-1", seen: true, read: true, archived: true, pinned: true, answered: "yes" },
+        { id: "ride-2", seen: false, read: false, archived: false, pinned: false, answered: "" },
+      ],
+    },
+  },
   recall: { recall: ["ride-1", "ride-2"] },
   pong: { pong: { digest: "" } },
   "pong with a digest": { pong: { digest: "00000000000000ff" } },

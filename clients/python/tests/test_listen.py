@@ -9,7 +9,17 @@ from typing import Any
 
 import pytest
 
-from godwit import AsyncClient, GodwitError, NackAfter, Notification, RefusedError, Welcome
+from godwit import (
+    Action,
+    AsyncClient,
+    GodwitError,
+    InboxNews,
+    InboxState,
+    NackAfter,
+    Notification,
+    RefusedError,
+    Welcome,
+)
 from godwit.listener import ListenOptions
 from serving import PATIENCE, NewServer, Server, eventually, options
 
@@ -302,6 +312,21 @@ async def test_peek_observes_and_settles_nothing(client: AsyncClient, who: str) 
         await client.publish(who, id="x", title="Hi")
         assert (await seen.get()).id == "x"
     assert (await client.recipient(who)).pending == 1
+
+
+async def test_an_observer_of_an_inbox_settles_nothing_and_learns_what_is_marked(client: AsyncClient, who: str) -> None:
+    seen: asyncio.Queue[Notification] = asyncio.Queue()
+    news: asyncio.Queue[InboxNews] = asyncio.Queue()
+    async with listening(client, who, seen.put, observe=True, on_inbox=news.put):
+        await client.publish(who, id="ask", title="Hi", inbox=True, actions=[Action("ok", "OK")])
+        assert (await seen.get()).id == "ask"
+        assert (await news.get()).unseen == 1
+        assert (await client.recipient(who)).pending == 1
+        item = await client.mark_inbox(who, "ask", answered="ok")
+        assert (item.answered, item.answered_at) == ("ok", item.read_at)
+        told = await news.get()
+        assert told.marked == (InboxState(id="ask", seen=True, read=True, answered="ok"),)
+    assert (await client.recipient(who)).pending == 0
 
 
 async def test_options_that_make_no_sense_are_refused(server: Server) -> None:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from godwit import AsyncClient, BatchError, Escalation, Preferences, ProblemError, Publication, UnreachableError
-from serving import PATIENCE, NewServer, Server
+from serving import PATIENCE, NewServer, Server, eventually
 
 pytestmark = pytest.mark.anyio
 
@@ -123,6 +123,28 @@ async def test_every_field_reaches_the_server(client: AsyncClient) -> None:
     assert (status.status, status.priority, status.ack, status.seq) == ("scheduled", "low", "all", 0)
     assert status.send_at is not None
     assert abs(status.send_at - later) < timedelta(milliseconds=2)
+
+
+async def test_the_status_of_what_gathers_names_its_digest(client: AsyncClient) -> None:
+    settings = {"digest": {"window": "1h", "max": 2}}
+    await client._api.json("PUT", "/v1/categories/comment", body=settings, doing="set category comment")
+    await client.publish("pub-d", id="one", category="comment", title="one")
+    waits = await client.status("one", "pub-d")
+    assert waits.status == "gathered"
+    assert waits.digest is not None
+    assert waits.digest.due_at is not None
+    assert waits.created_at is not None
+    assert waits.digest.due_at - waits.created_at == timedelta(hours=1)
+    await client.publish("pub-d", id="two", category="comment", title="two")
+
+    async def left() -> bool:
+        return (await client.status("two", "pub-d")).status == "digested"
+
+    await eventually(left)
+    assert (await client.status(waits.digest.id, "pub-d")).digest is None
+    gone = (await client.status("two", "pub-d")).digest
+    assert gone is not None
+    assert gone.id == waits.digest.id
 
 
 async def test_a_template_says_what_a_publish_does_not(client: AsyncClient) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
@@ -159,6 +160,10 @@ def test_server_frame(case: dict[str, Any]) -> None:
             assert read == base64.b64decode(value)
         elif field == "headers":
             assert read == {n: (v,) if isinstance(v, str) else tuple(v) for n, v in value.items()}
+        elif field == "marked":
+            assert [{k: v for k, v in asdict(m).items() if v} for m in read] == value
+        elif field == "inbox":
+            assert (read.unseen, read.unread) == (value["unseen"], value["unread"])
         elif field in ("server_time", "deadline"):
             assert read.isoformat(timespec="milliseconds") == value.replace("Z", "+00:00")
         else:

@@ -16,6 +16,7 @@ import (
 
 	"godwit.dev/godwit/api/godwitpb"
 	"godwit.dev/godwit/internal/notify/frame"
+	"godwit.dev/godwit/internal/notify/inbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/objects/object"
 
@@ -207,6 +208,20 @@ func TestServerFrameEncodings(t *testing.T) {
 				Session: "q0Xm1Vn7Rk2ZbYt8aWcD4g", App: "demo", Recipient: "driver-42",
 				Heartbeat: 30 * time.Second, Digest: frame.EmptyDigest, ServerTime: created,
 			})
+		},
+		"welcome with counts of the inbox": func(f frame.Format) []byte {
+			return frame.AppendWelcome(nil, f, &frame.Welcome{
+				Session: "q0Xm1Vn7Rk2ZbYt8aWcD4g", App: "demo", Recipient: "driver-42",
+				Heartbeat: 30 * time.Second, Digest: frame.EmptyDigest, ServerTime: created, Inbox: &frame.Inbox{Unseen: 2, Unread: 5},
+			})
+		},
+		"inbox": func(f frame.Format) []byte {
+			return frame.AppendInbox(nil, f, &frame.Inbox{Unseen: 2, Unread: 5, Changed: []string{"ride-1", "ride-2"}})
+		},
+		"inbox with marks": func(f frame.Format) []byte {
+			return frame.AppendInbox(nil, f, &frame.Inbox{Changed: []string{"ride-1", "ride-2"}, More: true, Marked: []inbox.Marked{
+				{ID: "ride-1", Seen: true, Read: true, Archived: true, Pinned: true, Answered: "yes"}, {ID: "ride-2"},
+			}})
 		},
 		"recall":             func(f frame.Format) []byte { return frame.AppendRecall(nil, f, []string{"ride-1", "ride-2"}) },
 		"pong":               func(f frame.Format) []byte { return frame.AppendPong(nil, f, "") },

@@ -15,6 +15,7 @@ import (
 const (
 	MaxKept    = 1000 // items of one recipient; the oldest go first, pinned ones last
 	MaxChanged = 100  // ids in one Change
+	MaxMarked  = 10   // items in one Change whose marks it has
 )
 
 // ErrNotFound says that the inbox has no such item.
@@ -76,6 +77,9 @@ type Item struct {
 
 	CreatedAt, KeptUntil       time.Time
 	SeenAt, ReadAt, ArchivedAt time.Time // zero: not yet
+	// Answered is the id of the action that was chosen; empty: none was.
+	Answered   string
+	AnsweredAt time.Time
 }
 
 // Query selects a page of items, newest first.
@@ -104,11 +108,23 @@ type Mark struct {
 	Category *string // nil: any
 	// What changes; nil: it stays. Reading and archiving imply seeing.
 	Seen, Read, Archived, Pinned *bool
-	At                           time.Time
+	// Answered is the id of an action, for one item, which it also makes read. The first answer stays; empty: none.
+	Answered string
+	At       time.Time
 }
 
 // Ref names an item.
-type Ref struct{ ID, Category string }
+type Ref struct {
+	ID, Category string
+	Alone        bool // it was marked by its id
+}
+
+// Marked is what an item is after it was marked.
+type Marked struct {
+	ID                           string
+	Seen, Read, Archived, Pinned bool
+	Answered                     string // id of the action that was chosen; empty: none was
+}
 
 // Owner is whose an inbox is.
 type Owner struct{ App, Recipient string }
@@ -120,6 +136,9 @@ type Change struct {
 	Revision       uint64   // after it; 0: a node of a former version did not tell
 	Changed        []string // ids, at most MaxChanged
 	More           bool     // there were more
+	Marked         []Marked // changed items that have neither come nor gone, at most MaxMarked
+	// Moved says that the unseen count has changed otherwise than by items that came.
+	Moved bool
 
 	At                   time.Time // of the next three
 	Seen, Read, Archived []Ref

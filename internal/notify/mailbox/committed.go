@@ -32,6 +32,11 @@ func (m *Mailbox) Committed(b *Batch) {
 	if len(b.Inboxes) > 0 {
 		m.emitInboxes(b.Inboxes)
 		m.above.Load().Inboxes(b.Inboxes)
+		if all := m.marked.Load(); all != nil {
+			for _, f := range *all {
+				f(b.Inboxes)
+			}
+		}
 	}
 }
 

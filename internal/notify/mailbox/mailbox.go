@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -68,8 +69,9 @@ type Tracer interface {
 type Mailbox struct {
 	store   Store
 	above   atomic.Pointer[sessions]
-	inboxes inbox.Store                 // nil: the store has none
-	steps   atomic.Pointer[Escalations] // nil: there are none
+	inboxes inbox.Store                            // nil: the store has none
+	steps   atomic.Pointer[Escalations]            // nil: there are none
+	marked  atomic.Pointer[[]func([]inbox.Change)] // who follows inboxes; nil: nobody
 	events  Emitter
 	tracer  Tracer
 	now     func() time.Time
@@ -114,6 +116,17 @@ func (m *Mailbox) RouteTo(r Router, p Presence) { m.above.Store(&sessions{r, p})
 
 // EscalateTo reports notifications with steps beyond live to e from now on.
 func (m *Mailbox) EscalateTo(e Escalations) { m.steps.Store(&e) }
+
+// FollowInboxes calls f with the inboxes that each commit of this node has changed, beside those that were given before. f must not keep its
+// argument or wait. Calls come one after the other.
+func (m *Mailbox) FollowInboxes(f func([]inbox.Change)) {
+	var all []func([]inbox.Change)
+	if before := m.marked.Load(); before != nil {
+		all = slices.Clone(*before)
+	}
+	all = append(all, f)
+	m.marked.Store(&all)
+}
 
 // Online names the connected devices of a recipient; see Presence.
 func (m *Mailbox) Online(ctx context.Context, app, recipient string) ([]string, error) {
@@ -186,6 +199,14 @@ func (m *Mailbox) Ack(ctx context.Context, app, recipient, device string, ids []
 		batch[i] = &Settle{App: app, Recipient: recipient, ID: id, As: notification.Acked, Device: device, Online: online, At: at}
 	}
 	return m.settle(ctx, batch, fmt.Sprintf("acknowledge for %s", recipient))
+}
+
+// Answer settles a notification of one recipient by a reply, and returns once that is on disk. It changes no notification that is unknown,
+// settled or too late.
+func (m *Mailbox) Answer(ctx context.Context, app, recipient, id string, r *notification.Reply) error {
+	s := &Settle{App: app, Recipient: recipient, ID: id, As: notification.Replied, At: m.now(), Reply: r}
+	_, err := m.settle(ctx, []*Settle{s}, fmt.Sprintf("answer %s for %s", id, recipient))
+	return err
 }
 
 // Recall withdraws a notification from one recipient, or from all if to is empty. n is the number of withdrawn copies; copies settled

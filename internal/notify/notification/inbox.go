@@ -1,6 +1,9 @@
 package notification
 
 import (
+	"bytes"
+	"encoding/json"
+	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -34,6 +37,25 @@ type Action struct {
 	ID    string `json:"id"`
 	Title string `json:"title"`
 	URL   string `json:"url,omitempty"` // page that the choice opens; empty: the choice is a reply
+}
+
+// ReplyOf is the reply that chooses an action.
+func ReplyOf(action string) *Reply {
+	data, _ := json.Marshal(chosen{action}) // a text
+	return &Reply{Status: http.StatusOK, ContentType: "application/json", Data: data}
+}
+
+type chosen struct {
+	Action string `json:"action"`
+}
+
+// Action returns the id of the action that a reply chooses; empty: it chooses none.
+func (r *Reply) Action() string {
+	var c chosen
+	if len(r.Data) > 2*MaxNameBytes || !bytes.HasPrefix(r.Data, []byte{'{'}) || json.Unmarshal(r.Data, &c) != nil || CheckName("action", c.Action) != nil {
+		return ""
+	}
+	return c.Action
 }
 
 // CheckKeep applies the rule for the time that an inbox keeps something.

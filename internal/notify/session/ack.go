@@ -79,6 +79,7 @@ func (s *Session) reply(r *frame.Reply) []*mailbox.Settle {
 	batch := s.ack([][]byte{r.ID})
 	for _, st := range batch {
 		st.As, st.Reply = notification.Replied, &notification.Reply{Status: r.Status, ContentType: r.ContentType, Data: bytes.Clone(r.Data)}
+		s.chose(st.ID, st.Reply)
 	}
 	return batch
 }

@@ -121,6 +121,7 @@ type Hub struct {
 
 	inboxNews inboxNews
 	recounts  recounts
+	answers   atomic.Pointer[func(app, recipient, id, action string)] // nil: nobody keeps answers
 	closing   atomic.Bool
 	leaving   atomic.Bool     // sessions are moved to other nodes while this node cannot reach the store
 	ctx       context.Context // ends with the hub: bounds verification and store reads

@@ -7,6 +7,7 @@ import (
 	"godwit.dev/godwit/internal/engine/shrink"
 	"godwit.dev/godwit/internal/notify/frame"
 	"godwit.dev/godwit/internal/notify/inbox"
+	"godwit.dev/godwit/internal/notify/notification"
 )
 
 // Inboxes reads the counts of inboxes, for welcomes.
@@ -53,7 +54,30 @@ func (h *Hub) inboxChanged(c *inbox.Change) {
 	}
 	var found [4]*Session
 	for _, s := range h.reg.find(address{c.App, c.Recipient}, found[:0]) {
-		s.tellInbox(&frame.Inbox{Unseen: c.Unseen, Unread: c.Unread, Changed: c.Changed, More: c.More})
+		s.tellInbox(&frame.Inbox{Unseen: c.Unseen, Unread: c.Unread, Changed: c.Changed, More: c.More, Marked: c.Marked})
+	}
+}
+
+// TellInbox tells the session the counts of its inbox now, if that has or had items. It reads the store.
+func (s *Session) TellInbox() {
+	if s.hub.cfg.Inboxes == nil {
+		return
+	}
+	w := s.hub.inboxAtHello(s.app, s.recipient)
+	if in := w.frame(); in != nil {
+		s.tellInbox(in)
+	}
+}
+
+// TellAnswers calls f for each reply that chose an action of a notification. f must not wait.
+func (h *Hub) TellAnswers(f func(app, recipient, id, action string)) { h.answers.Store(&f) }
+
+// chose tells of a reply that chose an action of a notification.
+func (s *Session) chose(id string, r *notification.Reply) {
+	if f := s.hub.answers.Load(); f != nil {
+		if action := r.Action(); action != "" {
+			(*f)(s.app, s.recipient, id, action)
+		}
 	}
 }
 

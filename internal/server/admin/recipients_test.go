@@ -110,7 +110,7 @@ func (p *post) Of(_ context.Context, app, id, to string) (*timeline.Timeline, er
 func (p *post) Kept(context.Context, string, string, int) (*mailbox.Kept, error) {
 	return &mailbox.Kept{
 		Counts: inbox.Counts{Count: inbox.Count{Unseen: 1, Unread: 1}, Total: 1, Revision: 1},
-		Items:  []inbox.Item{{Place: 1, ID: hostile, Content: notification.Content{Title: hostile, Body: hostile}, CreatedAt: time.Now(), KeptUntil: time.Now()}},
+		Items:  []inbox.Item{{Place: 1, ID: hostile, Content: notification.Content{Title: hostile, Body: hostile}, CreatedAt: time.Now(), KeptUntil: time.Now(), Answered: hostile, AnsweredAt: time.Now()}},
 	}, nil
 }
 
@@ -155,6 +155,8 @@ func TestPagesOfRecipientsShowHostileTextAsText(t *testing.T) {
 
 func TestARecipientsPageLeadsOn(t *testing.T) {
 	p, b := newPost(t)
+	_, own := b.get("/ui/recipients/anna")
+	wants(t, own, "answered: &#34;")
 	_, page := b.get("/ui/recipients?prefix=an")
 	wants(t, page, `href="/ui/recipients/anna"`, "/ui/recipients?cursor=anna&amp;prefix=an")
 	_, page = b.get("/ui/recipients?prefix=bo")

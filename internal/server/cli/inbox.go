@@ -111,6 +111,9 @@ func stateOf(it *godwit.InboxItem) string {
 	if it.Pinned {
 		state += ", pinned"
 	}
+	if it.Answered != "" {
+		state += ", answered " + clean(it.Answered)
+	}
 	return state
 }
 

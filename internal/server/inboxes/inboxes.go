@@ -12,6 +12,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/notify/inbox"
+	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/server/httpapi/call"
 	"godwit.dev/godwit/internal/server/module"
 	"godwit.dev/godwit/internal/server/problem"
@@ -27,17 +28,19 @@ func Module() module.Module {
 
 // service serves inboxes.
 type service struct {
-	store  inbox.Store // nil: the store of mailboxes has none
-	access *access.Registry
-	now    func() time.Time
-	log    *slog.Logger
-	swept  prometheus.Counter
-	marks  *prometheus.CounterVec
+	store   inbox.Store // nil: the store of mailboxes has none
+	mailbox *mailbox.Mailbox
+	access  *access.Registry
+	answers chan answer // that came otherwise than by a call
+	now     func() time.Time
+	log     *slog.Logger
+	swept   prometheus.Counter
+	marks   *prometheus.CounterVec
 }
 
 func start(_ context.Context, h *module.Host) error {
 	s := &service{
-		store: h.Mailbox.Inboxes(), access: h.Access, now: h.Now, log: h.Log,
+		store: h.Mailbox.Inboxes(), mailbox: h.Mailbox, access: h.Access, answers: make(chan answer, maxAnswers), now: h.Now, log: h.Log,
 		swept: prometheus.NewCounter(prometheus.CounterOpts{
 			Name: "godwit_inbox_expired_total", Help: "Notifications that left inboxes since start because they were kept long enough.",
 		}),
@@ -47,6 +50,8 @@ func start(_ context.Context, h *module.Host) error {
 	}
 	if s.store != nil {
 		h.Run("what inboxes keep no more", patience, s.sweep)
+		h.Run("answers to what inboxes keep", patience, s.noteAnswers)
+		h.Hub.TellAnswers(s.answered)
 	}
 	return errors.Join(h.Metrics(s.swept, s.marks), h.Route(
 		call.Route{Pattern: "GET /v1/inbox", Serve: s.list},

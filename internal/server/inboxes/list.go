@@ -115,7 +115,13 @@ func appendItem(b []byte, it *inbox.Item) []byte {
 	b = call.AppendMoment(b, "seen_at", it.SeenAt)
 	b = call.AppendMoment(b, "read_at", it.ReadAt)
 	b = call.AppendMoment(b, "archived_at", it.ArchivedAt)
-	return append(strconv.AppendBool(append(b, `,"pinned":`...), it.Pinned), '}')
+	b = strconv.AppendBool(append(b, `,"pinned":`...), it.Pinned)
+	if b = append(b, ','); it.Answered == "" {
+		b = append(b, `"answered":null`...)
+	} else {
+		b = appendText(b, "answered", it.Answered)
+	}
+	return append(call.AppendMoment(b, "answered_at", it.AnsweredAt), '}')
 }
 
 func appendText(b []byte, name, text string) []byte {

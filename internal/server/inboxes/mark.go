@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math"
 	"net/http"
+	"slices"
 
 	"godwit.dev/godwit/internal/notify/inbox"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -21,6 +22,7 @@ const (
 	read     what = "read"
 	archived what = "archived"
 	pinned   what = "pinned"
+	answered what = "answered"
 )
 
 // of sets a mark.
@@ -37,7 +39,7 @@ func (w what) of(m *inbox.Mark, is *bool) {
 	}
 }
 
-// mark is POST /v1/inbox/{id}: it changes one item. The answer is the item as it is then, with the counts.
+// mark is POST /v1/inbox/{id}: it changes one item. The response is the item as it is then, with the counts.
 func (s *service) mark(c *call.Call) error {
 	o, err := s.owner(c, true)
 	if err != nil {
@@ -64,14 +66,22 @@ func (s *service) mark(c *call.Call) error {
 			return nil
 		})
 	}
+	fields[string(answered)] = call.Reader(func(field string, raw json.RawMessage) error {
+		if err := call.ReadValue(field, raw, &m.Answered); err != nil {
+			return err
+		}
+		return notification.CheckName(field, m.Answered)
+	})
 	if err := fields.Decode(body); err != nil {
 		return err
 	}
-	if m.Seen == nil && m.Read == nil && m.Archived == nil && m.Pinned == nil {
-		return notification.BadField("read", "is missing, and so are seen, archived and pinned: nothing is to be changed")
+	if err := check(&m); err != nil {
+		return err
 	}
-	if m.Seen != nil && !*m.Seen && m.Read != nil && *m.Read {
-		return notification.BadField("seen", "is false and read is true: what is read was seen")
+	if m.Answered != "" {
+		if err := s.offered(c, o, &m); err != nil {
+			return err
+		}
 	}
 	counts, err := s.store.MarkInbox(c.Ctx, o.app, o.recipient, m)
 	if err != nil {
@@ -84,8 +94,39 @@ func (s *service) mark(c *call.Call) error {
 	if err != nil {
 		return notThere(err, id) // it was withdrawn meanwhile
 	}
+	if m.Answered != "" {
+		s.marks.WithLabelValues(string(answered)).Inc()
+		if err := s.mailbox.Answer(c.Ctx, o.app, o.recipient, id, notification.ReplyOf(it.Answered)); err != nil {
+			return err
+		}
+	}
 	b := appendItem([]byte(`{"item":`), &it)
 	return c.JSON(http.StatusOK, append(appendCounts(append(b, ','), &counts), "}\n"...))
+}
+
+// check applies the rules for what a call changes.
+func check(m *inbox.Mark) error {
+	switch set := func(is *bool) bool { return is != nil && *is }; {
+	case m.Seen == nil && m.Read == nil && m.Archived == nil && m.Pinned == nil && m.Answered == "":
+		return notification.BadField("read", "is missing, and so are seen, archived, pinned and answered: nothing is to be changed")
+	case m.Seen != nil && !*m.Seen && (set(m.Read) || m.Answered != ""):
+		return notification.BadField("seen", "is false, but what is read or answered was seen")
+	case m.Read != nil && !*m.Read && m.Answered != "":
+		return notification.BadField("read", "is false, but what is answered was read")
+	}
+	return nil
+}
+
+// offered refuses an answer that is none of the item's actions.
+func (s *service) offered(c *call.Call, o owner, m *inbox.Mark) error {
+	it, err := s.store.InboxItem(c.Ctx, o.app, o.recipient, m.ID)
+	if err != nil {
+		return notThere(err, m.ID)
+	}
+	if in := it.Content.Inbox; in != nil && slices.ContainsFunc(in.Actions, func(a notification.Action) bool { return a.ID == m.Answered }) {
+		return nil
+	}
+	return notification.BadField(string(answered), "is %s, which is none of the item's actions", m.Answered)
 }
 
 // counted counts a mark if the call has set it.

@@ -97,6 +97,8 @@ type changes struct {
 	ids                  []string
 	more                 bool
 	seen, read, archived []inbox.Ref
+	marked               []inbox.Marked
+	moved                bool // the unseen count, otherwise than by items that came
 }
 
 func (c *changes) add(id string) {
@@ -107,6 +109,20 @@ func (c *changes) add(id string) {
 	default:
 		c.ids = append(c.ids, id)
 	}
+}
+
+// mark notes what an item is.
+func (c *changes) mark(e *entry) {
+	m := inbox.Marked{ID: e.id.String(), Seen: e.seen > 0, Read: e.read > 0, Archived: e.archived > 0, Pinned: e.pinned, Answered: e.answer}
+	c.unmark(m.ID)
+	if len(c.marked) < inbox.MaxMarked {
+		c.marked = append(c.marked, m)
+	}
+}
+
+// unmark forgets what an item is, which has come or gone.
+func (c *changes) unmark(id string) {
+	c.marked = slices.DeleteFunc(c.marked, func(m inbox.Marked) bool { return m.ID == id })
 }
 
 // Open decodes an inbox's head; nil data is an inbox that has never had anything.
@@ -271,7 +287,8 @@ func (b *Box) Flush(rows Rows, now time.Time) (inbox.Change, error) {
 		b.revision = uint64(max(1, millis.Of(now))) //nolint:gosec // positive
 	}
 	c := inbox.Change{
-		Count: b.waiting(), Revision: b.revision, Changed: b.changed.ids, More: b.changed.more, At: now, Seen: b.changed.seen, Read: b.changed.read, Archived: b.changed.archived,
+		Count: b.waiting(), Revision: b.revision, Changed: b.changed.ids, More: b.changed.more, Marked: b.changed.marked, Moved: b.changed.moved,
+		At: now, Seen: b.changed.seen, Read: b.changed.read, Archived: b.changed.archived,
 	}
 	b.changed = changes{}
 	b.buffer = b.append(b.buffer[:0])

@@ -1,6 +1,7 @@
 package inboxrow
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -19,6 +20,7 @@ type New struct {
 // Add puts an item into the inbox. It takes the place of those with its collapse key, and of the oldest if the inbox is full.
 func (b *Box) Add(rows Rows, n New) error {
 	b.dirty = true
+	moved := b.changed.moved
 	if err := b.Replace(rows, n.CollapseKey); err != nil {
 		return err
 	}
@@ -27,6 +29,7 @@ func (b *Box) Add(rows Rows, n New) error {
 			return err
 		}
 	}
+	b.changed.moved = moved // what this item has driven out is no change of its own
 	b.places++
 	e := entry{
 		place: b.places, content: n.Content, id: identOf(n.ID), category: b.category(n.Category), created: n.CreatedAt, keep: uint64(max(1, n.Keep/time.Minute)), //nolint:gosec // positive
@@ -87,7 +90,9 @@ func (b *Box) remove(rows Rows, in func(*part) bool, gone func(*entry) bool) (n 
 			n++
 			b.dirty = true
 			b.count(&e, -1)
+			b.changed.moved = b.changed.moved || e.unseen()
 			b.changed.add(e.id.String())
+			b.changed.unmark(e.id.String())
 			if err := rows.Release(e.content); err != nil {
 				return nil, err
 			}
@@ -241,13 +246,19 @@ func (b *Box) mark(e *entry, m *inbox.Mark) bool {
 	if m.Pinned != nil {
 		e.pinned = *m.Pinned
 	}
+	if m.Answered != "" && e.answer == "" { // the publisher got the first answer
+		e.answer, e.answered = m.Answered, at
+		e.read, e.seen = cmp.Or(e.read, at), cmp.Or(e.seen, at)
+	}
 	if *e == was {
 		return false
 	}
 	b.count(&was, -1)
 	b.count(e, 1)
+	b.changed.moved = b.changed.moved || was.unseen() != e.unseen()
 	b.changed.add(e.id.String())
-	r := inbox.Ref{ID: e.id.String(), Category: b.categories[e.category].name}
+	b.changed.mark(e)
+	r := inbox.Ref{ID: e.id.String(), Category: b.categories[e.category].name, Alone: m.ID != ""}
 	for _, s := range [...]struct {
 		was, is int64
 		to      *[]inbox.Ref

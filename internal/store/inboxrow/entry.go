@@ -22,8 +22,7 @@ const (
 	flagKeyed // it has a collapse key
 	flagULID  // the id is stored in 16 bytes
 	flagUUID  // so is this one
-
-	knownFlags = 1<<7 - 1
+	flagAnswered
 )
 
 // entry is one item of an inbox.
@@ -38,6 +37,9 @@ type entry struct {
 	pinned   bool
 
 	seen, read, archived int64 // ms; 0: not yet
+
+	answer   string // id of the action that was chosen; empty: none
+	answered int64  // ms
 }
 
 const minute = 60_000
@@ -72,7 +74,7 @@ func (e *entry) append(b []byte, was before) []byte {
 	for _, f := range [...]struct {
 		is  bool
 		bit byte
-	}{{e.seen > 0, flagSeen}, {e.read > 0, flagRead}, {e.archived > 0, flagArchived}, {e.pinned, flagPinned}, {e.key != 0, flagKeyed}} {
+	}{{e.seen > 0, flagSeen}, {e.read > 0, flagRead}, {e.archived > 0, flagArchived}, {e.pinned, flagPinned}, {e.key != 0, flagKeyed}, {e.answer != "", flagAnswered}} {
 		if f.is {
 			flags |= f.bit
 		}
@@ -95,6 +97,10 @@ func (e *entry) append(b []byte, was before) []byte {
 		if at > 0 {
 			b = binary.AppendVarint(b, at-e.created)
 		}
+	}
+	if e.answer != "" {
+		b = append(binary.AppendUvarint(b, uint64(len(e.answer))), e.answer...)
+		b = binary.AppendVarint(b, e.answered-e.created)
 	}
 	return b
 }
@@ -236,8 +242,7 @@ func (r *reader) entries(n, categories int) []entry {
 
 func (r *reader) entry(was before) (e entry) {
 	flags := r.bytes(1)
-	if r.bad || flags[0]&^knownFlags != 0 {
-		r.bad = true
+	if r.bad {
 		return e
 	}
 	f := flags[0]
@@ -264,6 +269,11 @@ func (r *reader) entry(was before) (e entry) {
 		if f&at.bit != 0 {
 			*at.to = e.created + r.varint()
 		}
+	}
+	if f&flagAnswered != 0 {
+		e.answer = r.text()
+		e.answered = e.created + r.varint()
+		r.bad = r.bad || e.answer == ""
 	}
 	return e
 }

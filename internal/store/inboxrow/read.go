@@ -114,7 +114,7 @@ func (b *Box) matches(q *inbox.Query, e *entry) bool {
 func (e *entry) item() inbox.Item {
 	return inbox.Item{
 		Place: e.place, ID: e.id.String(), Pinned: e.pinned, CreatedAt: millis.Time(e.created), KeptUntil: time.UnixMilli(e.until() * minute).UTC(),
-		SeenAt: moment(e.seen), ReadAt: moment(e.read), ArchivedAt: moment(e.archived),
+		SeenAt: moment(e.seen), ReadAt: moment(e.read), ArchivedAt: moment(e.archived), Answered: e.answer, AnsweredAt: moment(e.answered),
 	}
 }
 

@@ -165,6 +165,65 @@ var inboxCases = []testCase{
 		wantIDs(e, "read", read, []string{"a", "a", "b", "c"})
 		wantIDs(e, "archived", archived, []string{"b"})
 	}},
+	{"InboxKeepsTheFirstAnswer", []Ability{Inbox}, func(e *env) {
+		for _, id := range []string{"a", "b"} {
+			e.stored(e.note(id, kept(month)), "r")
+		}
+		e.mark("r", inbox.Mark{ID: "a", Answered: "yes"})
+		at := e.clock.Now().Truncate(time.Millisecond)
+		e.clock.Advance(time.Minute)
+		e.mark("r", inbox.Mark{ID: "a", Answered: "no"})
+		e.mark("r", inbox.Mark{ID: "b", Read: yes})
+		e.wantCounts("r", 0, 0)
+		var told []inbox.Marked
+		for _, c := range e.rec.All().Inboxes {
+			told = append(told, c.Marked...)
+		}
+		if !slices.Equal(told, []inbox.Marked{{ID: "a", Seen: true, Read: true, Answered: "yes"}, {ID: "b", Seen: true, Read: true}}) {
+			e.Errorf("told of %+v", told)
+		}
+		for i := range 60 { // until it is in a part
+			e.stored(e.note(fmt.Sprint(i), kept(month)), "r")
+			e.acked("r", fmt.Sprint(i))
+		}
+		for range 2 {
+			for id, want := range map[string]string{"a": "yes", "b": ""} {
+				it, err := e.inboxes().InboxItem(e.Context(), App, "r", id)
+				if err != nil || it.Answered != want || want != "" && (!it.AnsweredAt.Equal(at) || !it.ReadAt.Equal(at) || !it.SeenAt.Equal(at)) {
+					e.Errorf("%s: %+v, %v; want answer %q of %s", id, it, err, want, at)
+				}
+			}
+			e.mark("r", inbox.Mark{ID: "a", Archived: yes})
+			e.reopen()
+		}
+	}},
+	{"InboxSaysWhenItsCountMovesByItself", []Ability{Inbox, Collapse}, func(e *env) {
+		moved := func(what string, want bool) {
+			e.Helper()
+			all := e.rec.All().Inboxes
+			if got := all[len(all)-1].Moved; got != want {
+				e.Errorf("%s: moved %t, want %t", what, got, want)
+			}
+		}
+		e.stored(e.note("a", kept(month), collapse("k")), "r")
+		moved("an item came", false)
+		e.stored(e.note("b", kept(month), collapse("k")), "r")
+		moved("an item replaced another", false)
+		e.stored(e.note("c", kept(2*time.Hour)), "r")
+		e.mark("r", inbox.Mark{ID: "b", Pinned: yes})
+		moved("an item was pinned", false)
+		e.mark("r", inbox.Mark{ID: "b", Seen: yes})
+		moved("an item was seen", true)
+		e.mark("r", inbox.Mark{ID: "b", Read: yes})
+		moved("what was seen was read", false)
+		e.mark("r", inbox.Mark{ID: "b", Seen: no})
+		moved("an item is new again", true)
+		e.stored(e.note("d", collapse("k")), "r")
+		moved("an item was replaced by what is not kept", true)
+		e.clock.Advance(3 * time.Hour)
+		e.sweep(1)
+		moved("an item went at its time", true)
+	}},
 	{"InboxMarksOnlyWhatWasShown", []Ability{Inbox}, func(e *env) {
 		e.stored(e.note("a", kept(month), category("x")), "r")
 		e.stored(e.note("b", kept(month)), "r")

@@ -51,6 +51,15 @@ export class Changes {
     return now;
   }
 
+  /** Whether an item is to become something else than the server says that it is. */
+  differ(item: InboxItem, is: Required<InboxChange>): boolean {
+    const { readAt, archivedAt, pinned } = this.applied(item);
+    return (
+      this.#pending.some(({ ids }) => ids.includes(item.id)) &&
+      (!readAt === is.read || !archivedAt === is.archived || pinned !== is.pinned)
+    );
+  }
+
   async #send(): Promise<void> {
     this.#sending = true;
     for (let next = this.#pending[0]; next; next = this.#pending[0]) {
@@ -73,11 +82,18 @@ export class Changes {
   }
 }
 
-/** An item after a change. */
-export function changed(item: InboxItem, { read, archived, pinned = item.pinned }: InboxChange): InboxItem {
+/** An item after a change. The first answer stays, and reads it. */
+export function changed(item: InboxItem, change: InboxChange): InboxItem {
+  const { archived, pinned = item.pinned, answered, read = answered ? true : undefined } = change;
   const set = (to: boolean | undefined, at: Date | undefined) =>
     to === undefined ? at : to ? (at ?? new Date()) : undefined;
-  return { ...item, pinned, readAt: set(read, item.readAt), archivedAt: set(archived, item.archivedAt) };
+  return {
+    ...item,
+    pinned,
+    readAt: set(read, item.readAt),
+    archivedAt: set(archived, item.archivedAt),
+    answered: item.answered ?? (answered || undefined),
+  };
 }
 
 /** Whether an item counts as unread. */

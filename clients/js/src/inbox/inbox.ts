@@ -1,6 +1,6 @@
 import { RefusedError } from "../errors.js";
+import type { InboxUpdate } from "../live/frames.js";
 import { Listener } from "../live/listener.js";
-import { Reply } from "../live/reply.js";
 import { platformSocket } from "../live/socket.js";
 import { Changes, changed, isUnread } from "./changes.js";
 import { List } from "./list.js";
@@ -19,6 +19,8 @@ import type {
 const defaultPage = 30;
 /** How many pinned items stand at the beginning. */
 const mostPinned = 100;
+/** Of how many items an update tells the marks at most. */
+const mostMarked = 10;
 /** How often the server is asked while there is no live connection. */
 const askAgain = 30_000;
 
@@ -39,7 +41,6 @@ export class Inbox {
   #current: InboxState;
   #counts: Counts = { unseen: 0, unread: 0 };
   #inverse: { ids: string[]; change: InboxChange } | undefined; // what undo does
-  #answers = new Map<string, string>(); // actions by the item that they answered
   #who: string | undefined;
   #listener: Listener | undefined;
   #timer: ReturnType<typeof setInterval> | undefined;
@@ -48,6 +49,7 @@ export class Inbox {
   #refreshing = false;
   #appending = false;
   #stale: Set<string> | "all" | undefined; // what is to be fetched anew
+  #pinsStale = true; // and so is what is pinned
 
   constructor(private readonly o: InboxOptions) {
     this.#server = new InboxServer(o);
@@ -55,11 +57,8 @@ export class Inbox {
     this.#who = o.recipient;
     this.#changes = new Changes({
       done: (ids, change) => {
-        this.#turn++;
-        const done = (item: InboxItem) => (ids.includes(item.id) ? changed(item, change) : item);
-        this.#list.items = this.#list.items.map(done);
-        this.#pinned = this.#pinned.map(done);
-        this.#refresh(new Set(ids));
+        this.#each((item) => (ids.includes(item.id) ? changed(item, change) : item));
+        this.#set({});
       },
       failed: (error) => {
         this.#set({
@@ -183,9 +182,7 @@ export class Inbox {
   answer(id: string, action: string): void {
     if (!this.#find(id)?.actions.some((each) => each.id === action))
       throw new RangeError(`item ${id} has no action ${action}`);
-    this.#listener?.reply(id, new Reply({ action }));
-    this.#answers.set(id, action);
-    this.#change([id], { read: true });
+    this.#change([id], { answered: action });
   }
 
   /** Takes back what the state's `undo` names. */
@@ -224,7 +221,8 @@ export class Inbox {
   #change(ids: string[], change: InboxChange, undo?: InboxUndo, sent?: () => void): void {
     this.#changes.add(ids, change, async () => {
       for (const id of ids) {
-        const counts = await this.#server.change(id, change, this.state.category);
+        const { counts, item } = await this.#server.change(id, change, this.state.category);
+        if (item) this.#each((old) => (old.id === id ? item : old));
         if (counts) this.#took(counts);
       }
       sent?.();
@@ -252,10 +250,7 @@ export class Inbox {
         this.#refresh("all"); // something may have been missed
       },
       onDisconnect: (_, retry) => this.#set({ connection: retry > 0 ? "offline" : "connecting" }),
-      onInbox: ({ changed, more, ...counts }) => {
-        this.#told(counts);
-        this.#refresh(changed.length > 0 && !more ? new Set(changed) : "all");
-      },
+      onInbox: (update) => this.#updated(update),
       onHandlerError: (error) => this.#set({ error: error as Error }),
     });
     this.#listener.done.catch((error: unknown) => {
@@ -266,6 +261,33 @@ export class Inbox {
     globalThis.addEventListener?.("online", this.#ask);
     globalThis.document?.addEventListener("visibilitychange", this.#ask);
     this.#refresh("all");
+  }
+
+  /** Something has changed, here or elsewhere. What was only marked need not be fetched. */
+  #updated({ changed: ids, more, marked, ...counts }: InboxUpdate): void {
+    const marks = new Map(marked.map((m) => [m.id, m]));
+    const known = new Set([...this.#list.items, ...this.#pinned].map(({ id }) => id));
+    const whole = more || ids.length === 0;
+    let sure = !whole && !this.state.category && ids.every((id) => marks.has(id) && known.has(id));
+    if (marked.some(({ id }) => known.has(id))) {
+      this.#each((item) => {
+        const m = marks.get(item.id);
+        if (!m) return item;
+        if (this.#changes.differ(item, m)) sure = false; // who was the last is not known
+        return { ...changed(item, m), seenAt: m.seen ? (item.seenAt ?? new Date()) : undefined };
+      });
+    }
+    this.#told(counts);
+    if (sure) return;
+    const pins = this.#pinned.some(({ id }) => ids.includes(id)) || marked.some(({ id }) => !known.has(id));
+    this.#refresh(whole ? "all" : new Set(ids), pins || marked.length >= mostMarked);
+  }
+
+  /** Replaces items that were fetched. What is being fetched does not know it yet. */
+  #each(become: (item: InboxItem) => InboxItem): void {
+    this.#turn++;
+    this.#list.items = this.#list.items.map(become);
+    this.#pinned = this.#pinned.map(become);
   }
 
   #stop(): void {
@@ -289,7 +311,8 @@ export class Inbox {
   };
 
   /** Fetches anew what has changed, once what is being fetched has come. */
-  #refresh(which: ReadonlySet<string> | "all"): void {
+  #refresh(which: ReadonlySet<string> | "all", pins = true): void {
+    this.#pinsStale ||= pins || which === "all";
     const more = this.#stale;
     this.#stale = which === "all" || more === "all" ? "all" : new Set([...(more ?? []), ...which]);
     if (this.#refreshing) return;
@@ -304,20 +327,22 @@ export class Inbox {
   async #refreshOnce(list: List): Promise<void> {
     const turn = this.#turn;
     const stale = this.#stale;
+    const pins = this.#pinsStale && this.state.tab === "all";
     this.#stale = undefined;
+    this.#pinsStale = false;
     const wanted = () => list === this.#list && turn === this.#turn;
     let failed: Error | undefined;
     const [page, pinned] = await Promise.all([
       list.refresh(stale === "all" ? undefined : stale, wanted),
-      this.state.tab === "all" ? this.#server.list("pinned", this.state.category, "", mostPinned) : undefined,
+      pins ? this.#server.list("pinned", this.state.category, "", mostPinned) : undefined,
     ]).catch((error: Error) => {
       failed = error;
       return [];
     });
     if (!wanted()) {
-      this.#refresh(stale ?? "all"); // something has changed meanwhile: once more
+      this.#refresh(stale ?? "all", pins); // something has changed meanwhile: once more
     } else {
-      if (!failed) this.#pinned = pinned?.items ?? [];
+      if (pinned) this.#pinned = pinned.items;
       if (page) this.#took(page);
       this.#set({ error: failed, loading: this.#appending, ...(page ? this.#reached() : {}) });
     }
@@ -363,9 +388,7 @@ export class Inbox {
     const top: InboxItem[] = [];
     const items: InboxItem[] = [];
     for (const known of this.#known(tab)) {
-      const answered = known.answered ?? this.#answers.get(known.id);
-      const applied = this.#changes.applied(known);
-      const item = applied.answered === answered ? applied : { ...applied, answered };
+      const item = this.#changes.applied(known);
       if (isUnread(known) !== isUnread(item)) less += isUnread(known) ? 1 : -1;
       if (belongs(item, tab)) (item.pinned && tab === "all" ? top : items).push(item);
     }

@@ -11,6 +11,12 @@ export interface Page extends Counts {
   cursor: string;
 }
 
+/** An item after a change, and the counts then, as far as the server told them. */
+export interface Changed {
+  item: InboxItem | undefined;
+  counts: Counts | undefined;
+}
+
 type Wire = Record<string, unknown>;
 
 const isObject = (v: unknown): v is Wire => typeof v === "object" && v !== null && !Array.isArray(v);
@@ -38,6 +44,11 @@ export function readPage(w: unknown, category = ""): Page {
   const items = w.items.filter((each) => isObject(each) && text(each.id)).map((each) => readItem(each as Wire));
   return { items, cursor: text(w.next_cursor), ...(readCounts(w, category) ?? { unseen: 0, unread: 0 }) };
 }
+
+export const readChanged = (w: unknown, category: string): Changed => ({
+  item: isObject(w) && isObject(w.item) ? readItem(w.item) : undefined,
+  counts: readCounts(w, category),
+});
 
 function readItem(w: Wire): InboxItem {
   return {

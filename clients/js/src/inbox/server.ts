@@ -1,6 +1,6 @@
 import { type GodwitError, responseError, UnreachableError } from "../errors.js";
 import { getToken, renewIn } from "../token.js";
-import { type Counts, type Page, readCounts, readPage } from "./read.js";
+import { type Changed, type Counts, type Page, readChanged, readCounts, readPage } from "./read.js";
 import type { InboxChange, InboxOptions, InboxPreferences, InboxTab } from "./types.js";
 
 /** How long an answer may take. */
@@ -28,8 +28,8 @@ export class InboxServer {
     return readPage(await this.#call("GET", "/v1/inbox", { state, category, cursor, limit: String(limit) }), category);
   }
 
-  async change(id: string, change: InboxChange, category: string): Promise<Counts | undefined> {
-    return readCounts(await this.#call("POST", `/v1/inbox/${encodeURIComponent(id)}`, {}, change), category);
+  async change(id: string, change: InboxChange, category: string): Promise<Changed> {
+    return readChanged(await this.#call("POST", `/v1/inbox/${encodeURIComponent(id)}`, {}, change), category);
   }
 
   /** Marks everything as seen, or as read, or all of a category. */

@@ -24,7 +24,7 @@ export interface InboxItem {
   readAt: Date | undefined;
   archivedAt: Date | undefined;
   pinned: boolean;
-  /** The id of the action that was pressed here. */
+  /** The id of the action that was chosen, here or elsewhere. */
   answered: string | undefined;
 }
 
@@ -35,6 +35,8 @@ export interface InboxChange {
   read?: boolean;
   archived?: boolean;
   pinned?: boolean;
+  /** The id of an action, which answers the notification. */
+  answered?: string;
 }
 
 /** What can be taken back. */

@@ -49,6 +49,19 @@ export interface InboxUpdate extends InboxCounts {
   changed: string[];
   /** Others have changed as well. */
   more: boolean;
+  /** Marks of changed items that have neither come nor gone, at most 10. */
+  marked: InboxItemState[];
+}
+
+/** What an item of an inbox is. */
+export interface InboxItemState {
+  id: string;
+  seen: boolean;
+  read: boolean;
+  archived: boolean;
+  pinned: boolean;
+  /** The id of the action that was chosen; "": none was. */
+  answered: string;
 }
 
 /** The latest state of an object. */
@@ -142,6 +155,15 @@ export interface ServerFrame {
   inbox?: InboxUpdate;
   unread?: Unread;
 }
+const marks = (given: unknown): InboxItemState[] =>
+  (Array.isArray(given) ? given : []).filter(isObject).map((w) => ({
+    id: str(w, "id"),
+    seen: flag(w, "seen"),
+    read: flag(w, "read"),
+    archived: flag(w, "archived"),
+    pinned: flag(w, "pinned"),
+    answered: str(w, "answered"),
+  }));
 const counts = (w: Wire): InboxCounts => ({ unseen: num(w, "unseen"), unread: num(w, "unread") });
 
 const readers: { [key: string]: (w: Wire) => ServerFrame } = {
@@ -158,7 +180,9 @@ const readers: { [key: string]: (w: Wire) => ServerFrame } = {
       ...(isObject(w.inbox) ? { inbox: counts(w.inbox) } : {}),
     },
   }),
-  inbox: (w) => ({ inbox: { ...counts(w), changed: list(w, "changed"), more: flag(w, "more") } }),
+  inbox: (w) => ({
+    inbox: { ...counts(w), changed: list(w, "changed"), more: flag(w, "more"), marked: marks(w.marked) },
+  }),
   recall: (w) => ({ recall: list(w, "ids") }),
   registered: (w) => ({
     registered: { objects: list(w, "objects"), group: str(w, "group"), digest: str(w, "digest") },

@@ -2,7 +2,6 @@
 // requests, and takes no frames apart that cannot be read.
 
 import { UndecodableError } from "../errors.js";
-import type { ClientFrame } from "./frames.js";
 import type { Unread } from "./unread.js";
 
 const nothing = (): void => {};
@@ -40,13 +39,5 @@ export const split = (): { kind: string } => ({ kind: "" });
 /** Whoever only watches answers nothing: what cannot be read is passed over. */
 export const unread = (reason: string): Unread => ({ error: new UndecodableError(reason), pause: 0 });
 
-export class Reply {
-  constructor(readonly data: unknown) {}
-}
-
-export const replyFrame = (to: { id: string }, { data }: Reply): ClientFrame["reply"] => ({
-  ...to,
-  status: 200,
-  data,
-  content_type: "application/json",
-});
+export class Reply {}
+export const replyFrame = nothing;

@@ -16,6 +16,7 @@ export interface Stored {
   read_at?: string | null;
   archived_at?: string | null;
   pinned?: boolean;
+  answered?: string;
 }
 
 /** A server with one recipient's inbox, where the test sees everything and breaks what it likes. */
@@ -76,9 +77,13 @@ export class InboxBackend {
     this.tell([item.id]);
   }
 
-  /** Says what changed to all who are connected. */
-  tell(changed: string[]): void {
-    for (const s of this.sockets) s.send(JSON.stringify({ inbox: { ...this.counts, changed } }));
+  /** Says what changed to all who are connected, and what those are that were only marked. */
+  tell(changed: string[], marked: Stored[] = []): void {
+    const marks = marked.slice(0, 10).map((i) => ({
+      ...{ id: i.id, seen: Boolean(i.seen_at), read: Boolean(i.read_at), archived: Boolean(i.archived_at) },
+      ...{ pinned: Boolean(i.pinned), answered: i.answered ?? "" },
+    }));
+    for (const s of this.sockets) s.send(JSON.stringify({ inbox: { ...this.counts, changed, marked: marks } }));
   }
 
   /** Ends all connections, as a restart does. */
@@ -163,11 +168,13 @@ export class InboxBackend {
     const all = what === "seen" || what === "read";
     const { category } = body as { category?: string };
     const these = this.items.filter((i) => !category || i.category === category);
-    const changed = these.filter((i) =>
-      all ? mark(i, what) : i.id === decodeURIComponent(what) && put(i, body as Record<string, boolean>),
-    );
-    json(changed.length > 0 || all ? 200 : 404, this.counted);
-    if (changed.length > 0) this.tell(changed.map(({ id }) => id));
+    const changed = these.filter((i) => (all ? mark(i, what) : i.id === decodeURIComponent(what) && put(i, body)));
+    json(changed.length > 0 || all ? 200 : 404, all ? this.counted : { ...this.counted, item: changed[0] });
+    if (changed.length > 0)
+      this.tell(
+        changed.map(({ id }) => id),
+        changed,
+      );
   }
 }
 
@@ -177,11 +184,15 @@ function mark(i: Stored, what: "seen" | "read"): boolean {
   return true;
 }
 
-function put(i: Stored, { read, archived, pinned }: Record<string, boolean>): boolean {
+function put(i: Stored, { read, archived, pinned, answered }: Record<string, boolean | string>): boolean {
   const now = new Date().toISOString();
+  if (answered) {
+    i.answered ??= String(answered);
+    i.read_at ??= now;
+  }
   if (read !== undefined) i.read_at = read ? now : null;
   if (archived !== undefined) i.archived_at = archived ? now : null;
-  if (pinned !== undefined) i.pinned = pinned;
+  if (pinned !== undefined) i.pinned = Boolean(pinned);
   return true;
 }
 

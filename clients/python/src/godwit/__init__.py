@@ -34,13 +34,14 @@ from .errors import (
     UndecodableError,
     UnreachableError,
 )
-from .frames import InboxNews, Message, Notification, Reply, Request, Welcome
+from .frames import InboxNews, InboxState, Message, Notification, Reply, Request, Welcome
 from .inbox import InboxCounts, InboxItem, InboxPage
 from .objects import Objects, ObjectVersion
 from .publication import Action, Escalation, Publication
 from .registrations import Change
 from .results import (
     ChannelStatus,
+    Digest,
     Event,
     ObjectRegistration,
     ObjectValue,
@@ -73,6 +74,7 @@ __all__ = [
     "Client",
     "Correction",
     "Deduplicator",
+    "Digest",
     "Endpoint",
     "Endpoints",
     "Escalation",
@@ -84,6 +86,7 @@ __all__ = [
     "InboxItem",
     "InboxNews",
     "InboxPage",
+    "InboxState",
     "Listening",
     "Message",
     "NackAfter",

@@ -288,14 +288,16 @@ class BackEnd:
         answer = await self._api.json("GET", path("v1", "inbox"), query=query, doing=f"read the inbox of {recipient}")
         return InboxPage.from_json(answer)
 
-    async def mark_inbox(self, recipient: str, id: str, **marks: bool) -> InboxItem:  # noqa: A002
+    async def mark_inbox(self, recipient: str, id: str, *, answered: str = "", **marks: bool) -> InboxItem:  # noqa: A002
         """Change an item of a recipient's inbox and return it.
 
-        marks: seen, read, archived and pinned, true or false each. What is read or archived was seen. Of an item that
-        is not there a ProblemError is raised, status 404.
+        marks: seen, read, archived and pinned, true or false each. What is read or archived was seen. answered: the id
+        of an action, which answers the notification and makes the item read; the first answer stays. Of an item that is
+        not there a ProblemError is raised, status 404.
         """
+        body = {**marks, "answered": answered} if answered else marks
         answer = await self._api.json(
-            "POST", path("v1", "inbox", id), query={"to": recipient}, body=marks, doing=f"mark {id} of {recipient}"
+            "POST", path("v1", "inbox", id), query={"to": recipient}, body=body, doing=f"mark {id} of {recipient}"
         )
         return InboxItem.from_json(answer["item"])
 

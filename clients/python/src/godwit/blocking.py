@@ -54,6 +54,7 @@ class ListenFields(TypedDict, total=False):
     ack_delay: Duration
     concurrency: int
     peek: bool
+    observe: bool
     objects: Objects | None
     topics: Topics | None
     workers: Workers | None
@@ -295,9 +296,9 @@ class Client:
             self._async.inbox(recipient, state=state, category=category, limit=limit, cursor=cursor)
         )
 
-    def mark_inbox(self, recipient: str, id: str, **marks: bool) -> InboxItem:  # noqa: A002
+    def mark_inbox(self, recipient: str, id: str, *, answered: str = "", **marks: bool) -> InboxItem:  # noqa: A002
         """Change an item of a recipient's inbox; see AsyncClient.mark_inbox."""
-        return self._portal.call(self._async.mark_inbox(recipient, id, **marks))
+        return self._portal.call(self._async.mark_inbox(recipient, id, answered=answered, **marks))
 
     def mark_inbox_all(self, recipient: str, mark: str, *, until: str = "") -> InboxCounts:
         """Mark what a recipient's inbox keeps as seen, read or archived; see AsyncClient.mark_inbox_all."""
@@ -398,6 +399,7 @@ class Client:
             ack_delay=options.get("ack_delay", ACK_DELAY),
             concurrency=options.get("concurrency", 1),
             peek=options.get("peek", False),
+            observe=options.get("observe", False),
             on_recall=_in_thread(options.get("on_recall")),
             on_inbox=_in_thread(options.get("on_inbox")),
             held=options.get("held"),

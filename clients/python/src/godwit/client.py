@@ -181,6 +181,7 @@ class AsyncClient(BackEnd):
         ack_delay: Duration = ACK_DELAY,
         concurrency: int = 1,
         peek: bool = False,
+        observe: bool = False,
         objects: Objects | None = None,
         topics: Topics | None = None,
         workers: Workers | None = None,
@@ -215,6 +216,8 @@ class AsyncClient(BackEnd):
         killed meanwhile gets what it has not acknowledged again.
         concurrency: how many handlers run at once; 1 keeps the order.
         peek: only observe, with an API key of role read instead of a token: nothing is acknowledged.
+        observe: only watch, with the client's own token: nothing is acknowledged, and the recipient does not count as
+        connected by it.
         held: says, at every connect, which notifications are still shown; those settled meanwhile are recalled.
         on_recall: is told of ids that need not be shown any more: settled elsewhere, replaced or withdrawn.
         on_inbox: is told of changes in the recipient's inbox, and of its counts when a session begins.
@@ -232,6 +235,7 @@ class AsyncClient(BackEnd):
             ack_delay=ack_delay,
             concurrency=concurrency,
             peek=peek,
+            observe=observe,
             on_recall=on_recall,
             on_inbox=on_inbox,
             held=held,

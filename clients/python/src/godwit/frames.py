@@ -20,6 +20,7 @@ __all__ = [
     "Goodbye",
     "Hello",
     "InboxNews",
+    "InboxState",
     "Message",
     "MessageGap",
     "Nack",
@@ -60,6 +61,8 @@ class Hello:
     held: tuple[str, ...] = ()
     window: int = 0
     heartbeat: float = 0.0
+    observe: bool = False
+    """It only watches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -230,6 +233,19 @@ ClientFrame = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InboxState:
+    """What an item of an inbox is."""
+
+    id: str
+    seen: bool = False
+    read: bool = False
+    archived: bool = False
+    pinned: bool = False
+    answered: str = ""
+    """Id of the action that was chosen; empty: none was."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class InboxNews:
     """The counts of a recipient's inbox after a change."""
 
@@ -240,6 +256,8 @@ class InboxNews:
     """Ids of what has changed, at most 100."""
     more: bool = False
     """More has changed."""
+    marked: tuple[InboxState, ...] = ()
+    """Marks of changed items that have neither come nor gone, at most 10."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

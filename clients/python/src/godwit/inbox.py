@@ -60,6 +60,9 @@ class InboxItem:
     read_at: datetime | None = None
     archived_at: datetime | None = None
     pinned: bool = False
+    answered: str = ""
+    """Id of the action that was chosen; empty: none was."""
+    answered_at: datetime | None = None
 
     @classmethod
     def from_json(cls, fields: Mapping[str, Any]) -> Self:
@@ -79,6 +82,8 @@ class InboxItem:
             read_at=_moment(fields["read_at"]),
             archived_at=_moment(fields["archived_at"]),
             pinned=fields["pinned"],
+            answered=fields.get("answered") or "",
+            answered_at=_moment(fields.get("answered_at")),
         )
 
 

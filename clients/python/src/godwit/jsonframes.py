@@ -17,6 +17,7 @@ from .frames import (
     Goodbye,
     Hello,
     InboxNews,
+    InboxState,
     Message,
     MessageGap,
     Nack,
@@ -65,6 +66,7 @@ def _client_fields(frame: ClientFrame) -> tuple[str, dict[str, Any]]:
                 held=list(frame.held),
                 window=frame.window,
                 heartbeat=_span(frame.heartbeat),
+                observe=frame.observe,
             )
         case Ack():
             return "ack", {"ids": list(frame.ids)}
@@ -374,12 +376,30 @@ def _headers(fields: Mapping[str, Any]) -> dict[str, tuple[str, ...]]:
     return {_sound(name): (value,) if isinstance(value, str) else _texts(given, name) for name, value in given.items()}
 
 
+def _states(fields: Mapping[str, Any], name: str) -> tuple[InboxState, ...]:
+    given = fields.get(name) or []
+    if not isinstance(given, list) or not all(isinstance(each, dict) for each in given):
+        raise MemberError(name, "is not a list of objects")
+    return tuple(
+        InboxState(
+            id=_text(each, "id"),
+            seen=_flag(each, "seen"),
+            read=_flag(each, "read"),
+            archived=_flag(each, "archived"),
+            pinned=_flag(each, "pinned"),
+            answered=_text(each, "answered"),
+        )
+        for each in given
+    )
+
+
 def _inbox(fields: Mapping[str, Any]) -> InboxNews:
     return InboxNews(
         unseen=_whole(fields, "unseen"),
         unread=_whole(fields, "unread"),
         changed=_texts(fields, "changed"),
         more=_flag(fields, "more"),
+        marked=_states(fields, "marked"),
     )
 
 

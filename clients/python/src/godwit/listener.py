@@ -100,6 +100,7 @@ class ListenOptions:
     ack_delay: Duration = ACK_DELAY
     concurrency: int = 1
     peek: bool = False
+    observe: bool = False
     on_recall: Callable[[Sequence[str]], Awaitable[None] | None] | None = None
     on_inbox: Callable[[InboxNews], Awaitable[None] | None] | None = None
     held: Callable[[], Sequence[str]] | None = None
@@ -109,6 +110,11 @@ class ListenOptions:
     objects: Objects | None = None
     topics: Topics | None = None
     workers: Workers | None = None
+
+    @property
+    def silent(self) -> bool:
+        """Whether nothing is acknowledged."""
+        return self.peek or self.observe
 
 
 @dataclass(slots=True)
@@ -346,7 +352,7 @@ class Listener:
     def _handled(self, n: Notification, reply: Reply | None) -> None:
         if not isinstance(reply, Reply):
             self._seen.add(n.id)
-            if not self.options.peek:
+            if not self.options.silent:
                 self.outbox.ack(n.id)
             return
         try:
@@ -358,12 +364,12 @@ class Listener:
         self._replies[n.id] = frame = reply.to(n)
         if len(self._replies) > _KEPT_REPLIES:
             del self._replies[next(iter(self._replies))]
-        if not self.options.peek:
+        if not self.options.silent:
             self.outbox.reply(frame)
 
     def _refuse(self, n: Notification, nack: Nack) -> None:
         job = self._held.get(n.id)
-        if not self.options.peek and job is not None and not job.recalled:
+        if not self.options.silent and job is not None and not job.recalled:
             self.outbox.nack(nack)
 
     def take(self, n: Notification) -> None:
@@ -371,11 +377,11 @@ class Listener:
         if self._handle is None or n.id in self._held or self._stopping.is_set():
             return
         if n.id in self._seen:
-            if not self.options.peek:
+            if not self.options.silent:
                 self.outbox.ack(n.id)  # the first acknowledgement was lost with its connection
             return
         if n.id in self._replies:
-            if not self.options.peek:
+            if not self.options.silent:
                 self.outbox.reply(self._replies[n.id])  # it was lost with its connection
             return
         if len(self._held) >= MAX_WINDOW:
@@ -392,10 +398,10 @@ class Listener:
         if name and self._handle is None:
             return  # the program is here for objects alone
         if name and (name in self._held or name in self._seen):
-            if name in self._seen and not self.options.peek:
+            if name in self._seen and not self.options.silent:
                 self.outbox.ack(name)  # an earlier copy could be read
             return
-        if name and not self.options.peek:
+        if name and not self.options.silent:
             self.outbox.nack(Nack((name,), frame.pause, cut_reason(frame.error.reason)))
         await self.report(frame.error)
 

@@ -16,6 +16,7 @@ from .frames import (
     Goodbye,
     Hello,
     InboxNews,
+    InboxState,
     Message,
     MessageGap,
     Nack,
@@ -60,6 +61,7 @@ def to_proto(frame: ClientFrame) -> pb.ClientFrame:
                 held=frame.held,
                 window=frame.window,
                 heartbeat_ms=_millis(frame.heartbeat),
+                observe=frame.observe,
             )
             return pb.ClientFrame(hello=hello)
         case Ack():
@@ -195,7 +197,11 @@ def _welcome(w: pb.Welcome) -> Welcome:
 
 
 def _inbox(n: pb.Inbox) -> InboxNews:
-    return InboxNews(unseen=n.unseen, unread=n.unread, changed=tuple(n.changed), more=n.more)
+    marked = tuple(
+        InboxState(id=m.id, seen=m.seen, read=m.read, archived=m.archived, pinned=m.pinned, answered=m.answered)
+        for m in n.marked
+    )
+    return InboxNews(unseen=n.unseen, unread=n.unread, changed=tuple(n.changed), more=n.more, marked=marked)
 
 
 _PRIORITIES = {pb.PRIORITY_HIGH: "high", pb.PRIORITY_LOW: "low"}

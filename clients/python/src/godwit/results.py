@@ -13,6 +13,7 @@ from .values import parse_time
 
 __all__ = [
     "ChannelStatus",
+    "Digest",
     "Event",
     "ObjectRegistration",
     "ObjectValue",
@@ -63,6 +64,16 @@ class Receipt:
             expires_at=_time(fields, "expires_at"),
             problem=None if error is None else Problem.from_json(error),
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Digest:
+    """The digest in which a notification waits, or into which it went."""
+
+    id: str
+    """Of the notification that the digest becomes."""
+    due_at: datetime | None = None
+    """When it leaves at the latest."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +132,8 @@ class Status:
     reply: Any = None
     """What the recipient answered: status, content_type, and data or data_base64."""
     channels: tuple[ChannelStatus, ...] = ()
+    digest: Digest | None = None
+    """None: it has not gathered."""
 
     @property
     def settled(self) -> bool:
@@ -132,6 +145,7 @@ class Status:
     @classmethod
     def from_json(cls, fields: Json) -> Status:
         """Read a status as the API writes it."""
+        digest = fields.get("digest")
         return cls(
             id=fields["id"],
             to=fields["to"],
@@ -152,6 +166,7 @@ class Status:
                 ChannelStatus(channel=c["channel"], status=c["status"], at=_time(c, "at"), detail=c.get("detail") or "")
                 for c in fields.get("channels", ())
             ),
+            digest=None if digest is None else Digest(id=digest["id"], due_at=_time(digest, "due_at")),
         )
 
 

@@ -131,6 +131,7 @@ class Session:
             held=tuple(options.held()) if options.held is not None else (),
             window=options.window,
             heartbeat=self._l.heartbeat,
+            observe=options.observe,
         )
 
     async def _live(self, conn: Connection, welcome: Welcome) -> None:

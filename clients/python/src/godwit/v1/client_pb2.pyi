@@ -246,16 +246,34 @@ class Recall(_message.Message):
     def __init__(self, ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Inbox(_message.Message):
-    __slots__ = ("unseen", "unread", "changed", "more")
+    __slots__ = ("unseen", "unread", "changed", "more", "marked")
     UNSEEN_FIELD_NUMBER: _ClassVar[int]
     UNREAD_FIELD_NUMBER: _ClassVar[int]
     CHANGED_FIELD_NUMBER: _ClassVar[int]
     MORE_FIELD_NUMBER: _ClassVar[int]
+    MARKED_FIELD_NUMBER: _ClassVar[int]
     unseen: int
     unread: int
     changed: _containers.RepeatedScalarFieldContainer[str]
     more: bool
-    def __init__(self, unseen: _Optional[int] = ..., unread: _Optional[int] = ..., changed: _Optional[_Iterable[str]] = ..., more: _Optional[bool] = ...) -> None: ...
+    marked: _containers.RepeatedCompositeFieldContainer[InboxMark]
+    def __init__(self, unseen: _Optional[int] = ..., unread: _Optional[int] = ..., changed: _Optional[_Iterable[str]] = ..., more: _Optional[bool] = ..., marked: _Optional[_Iterable[_Union[InboxMark, _Mapping]]] = ...) -> None: ...
+
+class InboxMark(_message.Message):
+    __slots__ = ("id", "seen", "read", "archived", "pinned", "answered")
+    ID_FIELD_NUMBER: _ClassVar[int]
+    SEEN_FIELD_NUMBER: _ClassVar[int]
+    READ_FIELD_NUMBER: _ClassVar[int]
+    ARCHIVED_FIELD_NUMBER: _ClassVar[int]
+    PINNED_FIELD_NUMBER: _ClassVar[int]
+    ANSWERED_FIELD_NUMBER: _ClassVar[int]
+    id: str
+    seen: bool
+    read: bool
+    archived: bool
+    pinned: bool
+    answered: str
+    def __init__(self, id: _Optional[str] = ..., seen: _Optional[bool] = ..., read: _Optional[bool] = ..., archived: _Optional[bool] = ..., pinned: _Optional[bool] = ..., answered: _Optional[str] = ...) -> None: ...
 
 class Registered(_message.Message):
     __slots__ = ("objects", "digest", "group")
