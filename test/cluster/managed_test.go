@@ -21,7 +21,7 @@ import (
 func TestARoleWithoutSuperuserIsEnough(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
-	db := pgtest.Start(t, pgtest.Options{})
+	db := pgtest.Start(t, pgtest.Options{Fsync: true})
 	statements(t, db, "CREATE ROLE app LOGIN NOSUPERUSER NOCREATEDB NOCREATEROLE NOREPLICATION", "CREATE DATABASE shop", "REVOKE CREATE ON SCHEMA public FROM PUBLIC")
 	url := db.As("app", "shop")
 

@@ -23,7 +23,7 @@ func TestASynchronousReplicaTakesOver(t *testing.T) {
 	standby := primary.Standby(t, "replica1")
 	statements(t, primary, "ALTER SYSTEM SET synchronous_standby_names = 'ANY 1 (replica1)'", "SELECT pg_reload_conf()")
 	synchronous(t, primary)
-	url := primary.Either(standby.Server)
+	url := standby.Either(primary.Server) // the replica is named first
 	c := Start(t, Options{Postgres: func(int) string { return url }, Serve: []blackbox.Option{blackbox.Plain()}})
 	l := startLoad(t, c.Front())
 	l.goesOn(3 * time.Second)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
+	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/store"
 	"godwit.dev/godwit/internal/store/postgres/pgtest"
 	"godwit.dev/godwit/test/blackbox"
@@ -82,6 +84,36 @@ func TestADatabaseIsMovedIntoAFolder(t *testing.T) {
 		t.Error("a folder is filled once more")
 	}
 	says(t, out, "the data folder is not empty")
+}
+
+// TestNumbersAreNeverUsedTwiceAfterAMove: the newest endpoint was deleted before the move, and deliveries may still name its number.
+func TestNumbersAreNeverUsedTwiceAfterAMove(t *testing.T) {
+	url, data := pgtest.Database(t), filepath.Join(t.TempDir(), "data")
+	s, err := store.Open(t.Context(), store.Config{Postgres: url, Node: "one"})
+	noError(t, err)
+	fillApp(t, s, appNames[0])
+	newest := registered(t, s, "first")
+	noError(t, s.Endpoints.DeleteEndpoint(t.Context(), appNames[0], newest.ID))
+	noError(t, s.Close())
+	if out, err := returnToFolder(t, url, data); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	s, err = store.Open(t.Context(), store.Config{Data: data})
+	noError(t, err)
+	defer s.Close()
+	if next := registered(t, s, "second"); next.Number <= newest.Number {
+		t.Errorf("the endpoint %d was deleted, and the next one is %d", newest.Number, next.Number)
+	}
+}
+
+// registered registers an endpoint.
+func registered(t testing.TB, s *store.Stores, name string) audience.Endpoint {
+	t.Helper()
+	ep := audience.Endpoint{ID: audience.NewUUID(), App: appNames[0], Channel: push.Webhook, Address: json.RawMessage(`{"url":"https://example.org/` + name + `"}`)}
+	noError(t, ep.Check())
+	made, err := s.Endpoints.Register(t.Context(), appNames[0], []audience.Registration{{Endpoint: ep, Trusted: true}})
+	noError(t, err)
+	return made[0].Endpoint
 }
 
 func program(t testing.TB, args ...string) (string, error) {
