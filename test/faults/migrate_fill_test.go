@@ -218,7 +218,7 @@ func fillMailboxes(t testing.TB, s *store.Stores, app string) {
 	m.Mark([]mailbox.Mark{{App: app, Recipient: "bob", Pos: res[0].Items[0].Pos, DeliveredAt: time.Now(), Attempts: 3}})
 }
 
-// fillDigests gathers notifications in digests, one of which has left.
+// fillDigests gathers notifications in digests. One digest has left.
 func fillDigests(t testing.TB, s *store.Stores, app string) {
 	t.Helper()
 	now := time.Now()

@@ -326,7 +326,7 @@ func TestACopyIntoADatabaseIsKilledBeforeItCopies(t *testing.T) {
 	sameContents(t, readStores(t, s), want)
 }
 
-// killWhenMade kills a copy when a schema is there. One that is faster than its killer has copied everything, and the copies after it too.
+// killWhenMade kills a copy when a schema is there. A faster copy copies everything; the copies after it find that.
 func killWhenMade(t testing.TB, data, url, schema string) {
 	t.Helper()
 	looks := connectDatabase(t, url)

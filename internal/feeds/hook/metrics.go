@@ -37,7 +37,7 @@ func (s *Service) Lag() time.Duration {
 	return lag
 }
 
-// fare counts the hooks by state, of the apps whose events this server posts. lag is the longest of them.
+// fare counts the hooks by state, for the apps that this server owns. lag is the age of the oldest event that waits.
 func (s *Service) fare() (states map[State]int, lag time.Duration) {
 	states = map[State]int{Active: 0, Failing: 0, Paused: 0, Disabled: 0}
 	now := s.now()

@@ -58,7 +58,7 @@ was, or starts anew if a node has run meanwhile. The database stays as it is; do
 	})
 }
 
-// move is one direction of a copy between a data folder and a database, with what the command says of it.
+// move is one direction of a copy between a data folder and a database, and the messages of its command.
 type move struct {
 	run    func(context.Context, store.MoveConfig) ([]store.Moved, error)
 	mustBe bool // the folder must exist

@@ -20,7 +20,7 @@ type returning interface {
 	readAll(ctx context.Context, tx tx, after []any, yield func(slice) error) error
 	// keep returns those rows of a slice that the file shall have.
 	keep(c *sqlite.Conn, rows [][]any) ([][]any, error)
-	// write stores a slice, part of which may be there.
+	// write stores a slice. Some of its rows may exist already.
 	write(c *sqlite.Conn, s slice) error
 	// finish does the remaining work when all rows are written: numbering continues after the last number assigned.
 	finish(ctx context.Context, tx tx, db *sqlitedb.DB) error

@@ -148,7 +148,7 @@ func (s *Server) Of(database string) string { return address(database, s.dir, "p
 // As returns the URL of a database of the server for another user.
 func (s *Server) As(user, database string) string { return address(database, s.dir, user) }
 
-// Either returns the URL of the server's database and another server's, of which connections shall take the one that takes writes.
+// Either returns a URL with two servers: connections take the one that accepts writes.
 func (s *Server) Either(other *Server) string {
 	return address("postgres", s.dir+","+other.dir, "postgres") + "&target_session_attrs=read-write"
 }

@@ -136,7 +136,7 @@ func (s *Server) nodes(ctx context.Context) (list watch.Nodes, err error) {
 
 func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// work shows what is known of a node's work.
+// work converts the work of a node; nil: not known.
 func work(n *operator.NodeView) *watch.NodeWork {
 	if n.CommitsPerS == nil || n.StoreAnsweredMS == nil {
 		return nil

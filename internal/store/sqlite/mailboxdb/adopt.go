@@ -23,8 +23,8 @@ func OpenFile(ctx context.Context, path string, g sqlitedb.Guard, log *slog.Logg
 	return db, nil
 }
 
-// Adopted completes a file that was filled with rows, each of which says itself whether its copy is pending. last is the last position given
-// out, from which positions continue. All full slices are sealed: a store would keep their index in memory until it had done so.
+// Adopted completes a file that was filled with rows. Each row says itself whether its copy is pending. Positions continue after last. All full
+// slices are sealed: a store would keep their index in memory until it had done so.
 func Adopted(ctx context.Context, db *sqlitedb.DB, last int64) error {
 	if err := db.Do(ctx, func(c *sqlite.Conn) error {
 		const sql = "INSERT OR REPLACE INTO meta(name, value) SELECT name, max(?1, coalesce((SELECT max(pos) FROM notification), 0)) FROM meta WHERE name IN ('last_pos', 'flushed_pos', 'folded_pos')"
