@@ -11,6 +11,7 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/notify/inbox"
@@ -53,6 +54,12 @@ func readStores(t testing.TB, s *store.Stores) contents {
 	c.put(t, sources, "sources")
 	for _, one := range sources {
 		c.put(t, map[string]json.RawMessage(one.Values), one.App, " values of sources")
+		place := setting.Place{App: one.App, Name: one.Name}
+		position, err := s.SourceRecords.Position(t.Context(), place)
+		noError(t, err)
+		aside, err := s.SourceRecords.Quarantine(t.Context(), place, 0, 10)
+		noError(t, err)
+		c.put(t, []any{position, aside}, one.App, " records of sources")
 	}
 	progress, err := s.Progress.HookProgress(t.Context(), "")
 	noError(t, err)

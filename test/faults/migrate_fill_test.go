@@ -130,6 +130,9 @@ func fillApp(t testing.TB, s *store.Stores, app string) {
 		one.Values, one.CreatedAt, one.UpdatedAt = setting.Values{"urls": []byte(`["redis://` + app + `"]`), "password": []byte(`"sekret"`)}, now, now
 		return nil
 	}))
+	place := setting.Place{App: app, Name: streams.Name}
+	noError(t, s.SourceRecords.Note(t.Context(), place, []byte(`{"at":"`+app+`"}`)))
+	noError(t, s.SourceRecords.SetAside(t.Context(), place, []source.SetAside{{At: now, From: "5-0", Why: "no title", Text: []byte("x")}}))
 }
 
 func fillObjects(t testing.TB, s *store.Stores, app string) {
