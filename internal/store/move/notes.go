@@ -175,9 +175,17 @@ func (t *toPostgres) end(ctx context.Context) error {
 	})
 }
 
+// unhurried lets a connection stay open while this process is slow to take rows: its disk may be, for longer than a node may be silent.
+const unhurried = "SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN ('tcp_user_timeout', 'idle_in_transaction_session_timeout')"
+
 // inOneView runs f on a single state of the database, for any length of time: no other process writes.
 func inOneView(ctx context.Context, db *pgdb.DB, f func(context.Context, tx) error) error {
-	return pgx.BeginTxFunc(ctx, db.Pool(), pgdb.Patient("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), func(tx pgx.Tx) error { return f(ctx, tx) })
+	return pgx.BeginTxFunc(ctx, db.Pool(), pgdb.Patient("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, unhurried); err != nil {
+			return err
+		}
+		return f(ctx, tx)
+	})
 }
 
 // note is the progress of a part.
