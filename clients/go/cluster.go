@@ -34,6 +34,11 @@ type Node struct {
 	HeardAgoMS    int64   `json:"heard_ago_ms"`    // 0: never, or itself
 	Why           string  `json:"why,omitempty"`   // the known reason for a missing node
 
+	// Backup is the node that keeps the names of its recipients, too, and reports them offline if this one dies; empty: none.
+	Backup string `json:"backup,omitempty"`
+	// LagMS is the age of the oldest event or entry that waits for a hook, sink or source of the node; nil: not known.
+	LagMS *int64 `json:"lag_ms,omitempty"`
+
 	// Work with the shared store in the last ten seconds; nil: not known.
 	CommitsPerS     *float64 `json:"commits_per_s,omitempty"`
 	CopiesPerCommit *float64 `json:"copies_per_commit,omitempty"`

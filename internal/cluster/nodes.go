@@ -41,6 +41,8 @@ type beat struct {
 	Table    uint64 `json:"table,omitempty"`  // number of its table's last change; 0 from nodes of earlier releases, which have no table
 	// StoreMS is the time since the shared store last answered the sender, in milliseconds; nil: unknown.
 	StoreMS *int64 `json:"store_ms,omitempty"`
+	// LagMS is how late the sender's feeds are, in milliseconds; nil: unknown.
+	LagMS *int64 `json:"lag_ms,omitempty"`
 	Work
 }
 
@@ -60,6 +62,7 @@ type nodes struct {
 	others atomic.Int32     // len(by), to be read without a lock on each publish
 	n      uint64           // our beats
 	own    readings
+	lag    *int64 // milliseconds; nil: not known yet
 	drains bool
 	lives  map[string]bool // boots of nodes that were alive at the last reading of the store; nil: not read yet
 	dead   []Member        // nodes that were lost at that reading
@@ -109,7 +112,7 @@ func (c *Cluster) say() {
 		Work:   work,
 		Claims: true, Backup: backup, Roster: sent, Table: c.mine.number.Load(),
 		Node: c.cfg.Node, Version: c.cfg.Version, UpMS: time.Since(c.started).Milliseconds(), N: ns.n, Dropped: c.line.Dropped(),
-		Sessions: c.hub.Load().Live(), NowMS: c.cfg.Now().UnixMilli(), Drains: ns.drains,
+		Sessions: c.hub.Load().Live(), NowMS: c.cfg.Now().UnixMilli(), Drains: ns.drains, LagMS: ns.lag,
 	}
 	ns.mu.Unlock()
 	if c.cfg.Heard != nil {

@@ -32,6 +32,7 @@ type Node struct {
 	Missing, Drains     bool
 	Why                 Why // of one that is missing
 	Pace                Pace
+	Backup              string // boot of the node that keeps the names of its recipients, too; empty: none
 }
 
 // Why is the reason why a node is missing.
@@ -75,7 +76,7 @@ func (c *Cluster) Nodes() []Node {
 	for _, n := range ns.by {
 		v := Node{
 			Name: n.Node, Boot: n.boot, Version: n.Version, Up: time.Duration(n.UpMS) * time.Millisecond, Sessions: n.Sessions, Offset: n.offset,
-			Missing: now.Sub(n.heard) > silentAfter, Drains: n.Drains, Pace: n.did.pace(n.StoreMS),
+			Missing: now.Sub(n.heard) > silentAfter, Drains: n.Drains, Pace: n.did.pace(n.StoreMS, n.LagMS), Backup: n.Backup,
 		}
 		if !n.heard.IsZero() {
 			v.Heard = now.Sub(n.heard)

@@ -16,6 +16,7 @@ type Pace struct {
 	PerCommit float64 // copies stored by a commit; 0: there was no commit
 	Queue     int
 	Answered  time.Duration // time since the store last answered the node; negative: not known
+	Lag       time.Duration // how late the hooks, sinks and sources of the node are; negative: not known
 }
 
 // paceOver is how many heartbeats a pace covers.
@@ -37,12 +38,17 @@ func (rs *readings) add(at time.Time, w Work) {
 	}
 }
 
-// pace returns the work between the first and the last reading.
-func (rs readings) pace(storeMS *int64) Pace {
-	p := Pace{Answered: -1}
-	if storeMS != nil {
-		p.Answered = time.Duration(*storeMS) * time.Millisecond
+// noted converts milliseconds; nil: -1.
+func noted(ms *int64) time.Duration {
+	if ms == nil {
+		return -1
 	}
+	return time.Duration(*ms) * time.Millisecond
+}
+
+// pace returns the work between the first and the last reading.
+func (rs readings) pace(storeMS, lagMS *int64) Pace {
+	p := Pace{Answered: noted(storeMS), Lag: noted(lagMS)}
 	if len(rs) < 2 {
 		return p
 	}
@@ -70,5 +76,19 @@ func (c *Cluster) Pace() Pace {
 	}
 	c.nodes.mu.Lock()
 	defer c.nodes.mu.Unlock()
-	return c.nodes.own.pace(ms)
+	return c.nodes.own.pace(ms, c.nodes.lag)
+}
+
+// Lags notes how late the hooks, sinks and sources of this node are.
+func (c *Cluster) Lags(d time.Duration) {
+	ms := d.Milliseconds()
+	c.nodes.mu.Lock()
+	defer c.nodes.mu.Unlock()
+	c.nodes.lag = &ms
+}
+
+// Backup returns the boot of the node that keeps the names of this node's recipients, too; empty: there is no other node.
+func (c *Cluster) Backup() string {
+	boot, _ := c.presence.backup()
+	return boot
 }

@@ -10,12 +10,16 @@ import (
 	"godwit.dev/godwit/internal/sending/channel"
 	sharedapps "godwit.dev/godwit/internal/store/postgres/appdb"
 	"godwit.dev/godwit/internal/store/postgres/mailboxdb"
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
 	"godwit.dev/godwit/internal/store/postgres/pghealth"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 )
 
 // DescribePostgres describes the metrics of PostgreSQL, which exist if it is the store.
-func DescribePostgres(ch chan<- *prometheus.Desc) { pghealth.Describe(ch) }
+func DescribePostgres(ch chan<- *prometheus.Desc) {
+	pghealth.Describe(ch)
+	(*pgdb.Leases)(nil).Describe(ch)
+}
 
 // Diagnosis is the result of one check of a database server, in words for people.
 type Diagnosis = pghealth.Finding

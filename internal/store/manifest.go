@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"godwit.dev/godwit/internal/store/move"
 	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
@@ -26,6 +27,8 @@ type manifest struct {
 	ID        string   `json:"id"` // each database has it, too
 	Files     []string `json:"files"`
 	Checksums bool     `json:"checksums"` // beside each of them
+	// From is the database that the folder was filled from, and its last use by a server; empty: none.
+	From string `json:"from,omitempty"`
 
 	id checkvfs.ID
 }
@@ -47,10 +50,18 @@ func (e *BrokenManifestError) Unwrap() error { return e.Err }
 // openManifest reads the manifest of a folder and checks that every file exists. In a folder without a store, or with one of a former
 // version, it creates the manifest.
 func openManifest(data string) (*manifest, error) {
-	m, err := readManifest(data)
+	if err := move.FolderFinished(data); err != nil {
+		return nil, err
+	}
+	return openAnyManifest(data)
+}
+
+// openAnyManifest does so in a folder that is being filled, too.
+func openAnyManifest(data string) (*manifest, error) {
+	m, err := readAnyManifest(data)
 	if errors.Is(err, fs.ErrNotExist) {
 		if m, err = newManifest(data); errors.Is(err, fs.ErrExist) {
-			m, err = readManifest(data) // another process was faster
+			m, err = readAnyManifest(data) // another process was faster
 		}
 	}
 	if err != nil {
@@ -69,6 +80,13 @@ func (m *manifest) missing(data, name string) error {
 }
 
 func readManifest(data string) (*manifest, error) {
+	if err := move.FolderFinished(data); err != nil {
+		return nil, err
+	}
+	return readAnyManifest(data)
+}
+
+func readAnyManifest(data string) (*manifest, error) {
 	path := filepath.Join(data, ManifestFile)
 	b, err := os.ReadFile(path)
 	if err != nil {

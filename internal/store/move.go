@@ -21,8 +21,8 @@ import (
 
 // MoveConfig names the source and the target of a copy. Data and Postgres are required.
 type MoveConfig struct {
-	Data     string                                   // data folder of a stopped server; no other process may open it
-	Postgres string                                   // URL of a database that contains nothing else
+	Data     string                                   // data folder that no server uses; no other process may open it
+	Postgres string                                   // URL of a database that no server uses
 	Tables   []Tables                                 // of modules
 	Progress func(doing string, rows int, left int64) // see move.Config
 	Log      *slog.Logger                             // nil: discards
@@ -34,13 +34,19 @@ type Moved = move.Count
 // ErrMoved says that an earlier call has already copied everything.
 var ErrMoved = move.ErrDone
 
-// NotEmptyError says that a database has contents that were not copied from this folder.
+// NotEmptyError says that the target has contents that were not copied from the source.
 type NotEmptyError = move.NotEmptyError
+
+// HeldError says that servers use the database.
+type HeldError = move.HeldError
+
+// ErrNoData says that a database has nothing of a server.
+var ErrNoData = move.ErrNoData
 
 // keptEvents is a retention long enough that no event is deleted while the log is copied.
 const keptEvents = 100 * 365 * 24 * time.Hour
 
-// MoveToPostgres copies everything in a data folder into a PostgreSQL database, and compares both. It may be interrupted at any moment; the
+// MoveToPostgres copies everything in a data folder into a PostgreSQL database that contains nothing else, and compares both. It may be interrupted at any moment; the
 // next call continues from there. The folder does not change.
 func MoveToPostgres(ctx context.Context, cfg MoveConfig) (list []Moved, err error) {
 	if cfg.Log == nil {
@@ -65,63 +71,77 @@ func MoveToPostgres(ctx context.Context, cfg MoveConfig) (list []Moved, err erro
 	if err := makeSchemas(ctx, cfg.Postgres, tables, cfg.Log); err != nil {
 		return nil, err
 	}
-	sources := from.sources(tables)
-	sources.Store = m.ID
-	list, err = move.Run(ctx, move.Config{From: sources, URL: cfg.Postgres, Progress: cfg.Progress, Log: cfg.Log})
+	if err := makeHours(ctx, cfg.Postgres); err != nil {
+		return nil, err
+	}
+	list, err = move.ToPostgres(ctx, move.Config{Files: from.files(m, tables), URL: cfg.Postgres, Progress: cfg.Progress, Log: cfg.Log})
 	if damage := from.Damage(); damage != nil {
 		return nil, errors.Join(damage, err)
 	}
 	return list, err
 }
 
-// sources returns the databases of a store of files: its own, and those with the tables of modules.
-func (s *Stores) sources(tables []Tables) move.Sources {
-	var sources move.Sources
+// files returns the databases of a store of files: its own, and those with the tables of modules.
+func (s *Stores) files(m *manifest, tables []Tables) move.Files {
+	files := move.Files{Store: m.ID}
 	for i := range s.parts {
 		switch p := &s.parts[i]; p.Name {
 		case "app store":
-			sources.Apps = p.db
+			files.Apps = p.db
 		case "mailbox store":
-			sources.Mailbox = p.db
+			files.Mailbox = p.db
 		case "event log":
-			sources.Events = p.db
+			files.Events = p.db
 		case "object store":
-			sources.Objects = p.db
+			files.Objects = p.db
 		case "campaign store":
-			sources.Campaigns = p.db
+			files.Campaigns = p.db
 		}
 	}
 	for _, t := range tables {
-		sources.Modules = append(sources.Modules, move.Module{Name: t.Module, From: s.Database(t.Module).SQLite, Schema: moduleSchema + t.Module})
+		files.Modules = append(files.Modules, move.Module{Name: t.Module, File: s.Database(t.Module).SQLite, Schema: moduleSchema + t.Module})
 	}
-	return sources
+	return files
+}
+
+// schemas are those of the stores, with the scripts of their tables.
+var schemas = []struct {
+	name    string
+	scripts func() (fs.FS, error)
+}{
+	{"godwit_app", appdb.Migrations},
+	{"godwit_event", eventdb.Migrations},
+	{"godwit_object", objectdb.Migrations},
+	{"godwit_campaign", campaigndb.Migrations},
+	{"godwit_mailbox", mailboxdb.Migrations},
 }
 
 // makeSchemas makes the tables of the stores where there are none.
 func makeSchemas(ctx context.Context, url string, tables []Tables, log *slog.Logger) error {
-	for _, open := range []func() (interface{ Close() error }, error){
-		func() (interface{ Close() error }, error) { return appdb.Open(ctx, appdb.Config{URL: url}) },
-		func() (interface{ Close() error }, error) { return eventdb.Open(ctx, eventdb.Config{URL: url}) },
-		func() (interface{ Close() error }, error) { return objectdb.Open(ctx, objectdb.Config{URL: url}) },
-		func() (interface{ Close() error }, error) { return campaigndb.Open(ctx, campaigndb.Config{URL: url}) },
-		func() (interface{ Close() error }, error) { return mailboxdb.Open(ctx, mailboxdb.Config{URL: url}) },
-	} {
-		s, err := open()
-		if err == nil {
-			err = s.Close()
-		}
+	for _, s := range schemas {
+		scripts, err := s.scripts()
 		if err != nil {
+			return err
+		}
+		if err := pgdb.Migrate(ctx, pgdb.Config{URL: url, Schema: s.name, Migrations: scripts, Log: log}); err != nil {
 			return err
 		}
 	}
 	for _, t := range tables {
-		db, err := pgdb.Open(ctx, pgdb.Config{URL: url, Schema: moduleSchema + t.Module, Migrations: t.Postgres, Now: time.Now, Log: log})
-		if err != nil {
+		if err := pgdb.Migrate(ctx, pgdb.Config{URL: url, Schema: moduleSchema + t.Module, Migrations: t.Postgres, Log: log}); err != nil {
 			return err
 		}
-		db.Close()
 	}
 	return nil
+}
+
+// makeHours makes the tables of the present hour, which take the copies.
+func makeHours(ctx context.Context, url string) error {
+	s, err := mailboxdb.Open(ctx, mailboxdb.Config{URL: url})
+	if err != nil {
+		return err
+	}
+	return s.Close()
 }
 
 // tablesIn are the tables of modules that have a file in a folder. It refuses a file whose module is not known.

@@ -41,7 +41,10 @@ func (s *Stores) openPostgres(ctx context.Context, cfg Config) error {
 	if err != nil {
 		return err
 	}
-	s.parts = append(s.parts, Part{Name: "leases", Close: func() error { leases.Close(); return nil }})
+	s.parts = append(s.parts, Part{Name: "leases", Close: func() error { leases.Close(); return nil }, metrics: leases})
+	if err := move.Free(ctx, apps.DB()); err != nil {
+		return err
+	}
 	s.asNode(leases)
 
 	health, err := pghealth.Open(ctx, pghealth.Config{URL: cfg.Postgres, Reach: reach, Log: cfg.Log})

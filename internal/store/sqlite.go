@@ -11,6 +11,7 @@ import (
 	"slices"
 
 	"godwit.dev/godwit/internal/notify/mailbox"
+	"godwit.dev/godwit/internal/store/move"
 	"godwit.dev/godwit/internal/store/sqlite/appdb"
 	"godwit.dev/godwit/internal/store/sqlite/campaigndb"
 	"godwit.dev/godwit/internal/store/sqlite/checkvfs"
@@ -34,11 +35,16 @@ func Files() []string {
 	return []string{AppsFile, MailboxFile, EventsFile, ObjectsFile, CampaignsFile}
 }
 
+// fileSuffixes are those of a database file and the files beside it.
+var fileSuffixes = []string{"", "-wal", "-shm", checkvfs.Suffix, checkvfs.NoteSuffix}
+
 // Traces lists all files that a store may leave in its folder.
 func Traces() []string {
-	list := []string{ManifestFile}
+	list := []string{ManifestFile, move.NotesFile}
 	for _, name := range Files() {
-		list = append(list, name, name+"-wal", name+"-shm", name+checkvfs.Suffix, name+checkvfs.NoteSuffix)
+		for _, suffix := range fileSuffixes {
+			list = append(list, name+suffix)
+		}
 	}
 	return list
 }

@@ -297,6 +297,22 @@ func TestTablesOfModulesAreMigrated(t *testing.T) {
 	if out, err := list.CombinedOutput(); err != nil || string(out) != "NOTE\nfirst <Anna>\nsecond\nthird\n" {
 		t.Errorf("PostgreSQL has: %v\n%s", err, out)
 	}
+	if err := there.stop(); err != nil {
+		t.Fatal(err)
+	}
+
+	back := filepath.Join(t.TempDir(), "data")
+	if _, err := store.MoveToFiles(t.Context(), store.MoveConfig{Data: t.TempDir(), Postgres: url, Tables: app.Tables(modules.All())}); err == nil || !strings.Contains(err.Error(), "godwit_module_notes has the tables of a module that this program does not have") {
+		t.Errorf("back without the module: %v", err)
+	}
+	if out, err = program(t.Context(), "nothing", "migrate", "postgres-to-sqlite", back, "--postgres", url).CombinedOutput(); err != nil || !strings.Contains(string(out), "3 notes: note\n") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	again := startModule(t, back)
+	list = program(t.Context(), "nothing", "notes", "--url", "http://"+again.addrs.HTTP)
+	if out, err := list.CombinedOutput(); err != nil || string(out) != "NOTE\nfirst <Anna>\nsecond\nthird\n" {
+		t.Errorf("the folder has: %v\n%s", err, out)
+	}
 }
 
 func TestTablesOfModulesAreRepaired(t *testing.T) {

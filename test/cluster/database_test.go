@@ -193,6 +193,8 @@ func showsStore(t *testing.T, api *blackbox.API) error {
 			Copies   *float64 `json:"copies_per_commit"`
 			Queue    *int     `json:"store_queue"`
 			Answered *int64   `json:"store_answered_ago_ms"`
+			Lag      *int64   `json:"lag_ms"`
+			Backup   string   `json:"backup"`
 		}
 		Database struct {
 			Seconds float64 `json:"oldest_snapshot_s"`
@@ -204,7 +206,7 @@ func showsStore(t *testing.T, api *blackbox.API) error {
 		return fmt.Errorf("%+v", v)
 	}
 	for _, n := range v.Nodes {
-		if n.Commits == nil || *n.Commits <= 0 || n.Copies == nil || n.Queue == nil || n.Answered == nil {
+		if n.Commits == nil || *n.Commits <= 0 || n.Copies == nil || n.Queue == nil || n.Answered == nil || n.Lag == nil || n.Backup == "" {
 			return fmt.Errorf("%+v", v)
 		}
 	}

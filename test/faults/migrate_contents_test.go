@@ -11,8 +11,10 @@ import (
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/campaigns/audience"
+	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/feeds/source"
+	"godwit.dev/godwit/internal/notify/inbox"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/objects/object"
 	"godwit.dev/godwit/internal/objects/object/objectstore"
@@ -52,6 +54,12 @@ func readStores(t testing.TB, s *store.Stores) contents {
 	c.put(t, sources, "sources")
 	for _, one := range sources {
 		c.put(t, map[string]json.RawMessage(one.Values), one.App, " values of sources")
+		place := setting.Place{App: one.App, Name: one.Name}
+		position, err := s.SourceRecords.Position(t.Context(), place)
+		noError(t, err)
+		aside, err := s.SourceRecords.Quarantine(t.Context(), place, 0, 10)
+		noError(t, err)
+		c.put(t, []any{position, aside}, one.App, " records of sources")
 	}
 	progress, err := s.Progress.HookProgress(t.Context(), "")
 	noError(t, err)
@@ -69,6 +77,7 @@ func readStores(t testing.TB, s *store.Stores) contents {
 		c.put(t, evs, app, " events")
 		readObjects(t, s, app, c)
 		readMailboxes(t, s, app, c)
+		readDigests(t, s, app, c)
 		readCampaigns(t, s, app, c)
 	}
 	return c
@@ -96,6 +105,9 @@ func readMailboxes(t testing.TB, s *store.Stores, app string, c contents) {
 		for _, r := range list {
 			c.put(t, r, app, " recipient ", r.Name)
 			readMailbox(t, s.Mailbox, app, r.Name, c)
+			page, err := s.Inboxes.Inbox(t.Context(), app, r.Name, inbox.Query{State: inbox.All, Limit: 100})
+			noError(t, err)
+			c.put(t, page, app, " inbox ", r.Name)
 		}
 		if cursor = next; next == "" {
 			break
@@ -109,9 +121,30 @@ func readMailboxes(t testing.TB, s *store.Stores, app string, c contents) {
 				continue
 			}
 			slices.SortFunc(records, func(a, b mailbox.Record) int { return cmp.Compare(a.Pos, b.Pos) })
+			for i := range records { // only nodes of several have names
+				for j := range records[i].Tried {
+					records[i].Tried[j].Node = ""
+				}
+			}
 			c.put(t, records, app, " lookup ", id, to)
 		}
 	}
+}
+
+func readDigests(t testing.TB, s *store.Stores, app string, c contents) {
+	t.Helper()
+	list, err := s.Digests.Digests(t.Context(), app, "", false, "", 100)
+	noError(t, err)
+	c.put(t, list, app, " digests")
+	for _, d := range list {
+		one, items, err := s.Digests.Digest(t.Context(), app, d.ID)
+		noError(t, err)
+		c.put(t, []any{one, items}, app, " digest ", d.ID)
+	}
+	steps, _, err := s.Steps.StepsDue(t.Context(), nil, time.Now().Add(time.Hour), 1000)
+	noError(t, err)
+	slices.SortFunc(steps, func(a, b mailbox.StepDue) int { return cmp.Compare(a.Pos, b.Pos) })
+	c.put(t, steps, "next steps")
 }
 
 func readMailbox(t testing.TB, m mailbox.Store, app, name string, c contents) {
@@ -119,6 +152,9 @@ func readMailbox(t testing.TB, m mailbox.Store, app, name string, c contents) {
 	for _, device := range []string{"", "phone"} {
 		res, err := m.Pending(t.Context(), []mailbox.PendingQuery{{App: app, Recipient: name, Device: device, Limit: 1000}})
 		noError(t, err)
+		for i := range res[0].Items {
+			res[0].Items[i].Escalates = false // is of commits, not of reads
+		}
 		c.put(t, res, app, " pending ", name, device)
 	}
 	for cursor := int64(0); ; {
@@ -165,8 +201,13 @@ func readCampaigns(t testing.TB, s *store.Stores, app string, c contents) {
 func sameContents(t testing.TB, got, want contents) {
 	t.Helper()
 	for name, w := range want {
-		if g := got[name]; g != w {
-			t.Errorf("%s:\n got %.2000s\nwant %.2000s", name, g, w)
+		g := got[name]
+		at := 0
+		for at < min(len(g), len(w)) && g[at] == w[at] {
+			at++
+		}
+		if from := max(0, at-200); g != w {
+			t.Errorf("%s, from the character %d on:\n got %.800s\nwant %.800s", name, from, g[from:], w[from:])
 		}
 	}
 	for name := range got {

@@ -21,6 +21,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/hook"
 	"godwit.dev/godwit/internal/feeds/source"
 	"godwit.dev/godwit/internal/feeds/source/streams"
+	"godwit.dev/godwit/internal/notify/digest"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/objects/object"
@@ -84,15 +85,21 @@ func fillFolder(t testing.TB, data string, stubs int) {
 	t.Helper()
 	s, err := store.Open(t.Context(), store.Config{Data: data})
 	noError(t, err)
+	fillStores(t, s, stubs)
+	noError(t, s.Close())
+}
+
+func fillStores(t testing.TB, s *store.Stores, stubs int) {
+	t.Helper()
 	for _, app := range appNames {
 		fillApp(t, s, app)
 		fillObjects(t, s, app)
 		fillMailboxes(t, s, app)
+		fillDigests(t, s, app)
 		fillStubs(t, s, app, stubs/len(appNames))
 		fillCampaigns(t, s, app)
 		fillEvents(t, s, app)
 	}
-	noError(t, s.Close())
 }
 
 func fillApp(t testing.TB, s *store.Stores, app string) {
@@ -123,6 +130,9 @@ func fillApp(t testing.TB, s *store.Stores, app string) {
 		one.Values, one.CreatedAt, one.UpdatedAt = setting.Values{"urls": []byte(`["redis://` + app + `"]`), "password": []byte(`"sekret"`)}, now, now
 		return nil
 	}))
+	place := setting.Place{App: app, Name: streams.Name}
+	noError(t, s.SourceRecords.Note(t.Context(), place, []byte(`{"at":"`+app+`"}`)))
+	noError(t, s.SourceRecords.SetAside(t.Context(), place, []source.SetAside{{At: now, From: "5-0", Why: "no title", Text: []byte("x")}}))
 }
 
 func fillObjects(t testing.TB, s *store.Stores, app string) {
@@ -193,6 +203,10 @@ func fillMailboxes(t testing.TB, s *store.Stores, app string) {
 	appendTo(t, m, note(app, "asks", func(n *notification.Notification) { n.ReplyBy = n.ExpiresAt }), "ada", "bob")
 	appendTo(t, m, note(app, "refused", nil), "ada")
 	appendTo(t, m, note(app, "taken back", nil), "bob")
+	appendTo(t, m, note(app, "kept", func(n *notification.Notification) { n.Content.Inbox = &notification.Inbox{Keep: 24 * time.Hour} }), "ada", "bob")
+	appendTo(t, m, note(app, "steps", func(n *notification.Notification) {
+		n.Steps = []notification.Step{{Channel: "webhook", After: time.Minute}}
+	}), "ada", "bob")
 	m.Seen([]mailbox.Seen{{App: app, Recipient: "ada", Device: "phone", At: time.Now()}, {App: app, Recipient: "ada", Device: "watch", At: time.Now()}})
 	settle(t, m,
 		&mailbox.Settle{App: app, Recipient: "ada", ID: "alone", As: notification.Acked, DeliveredAt: time.Now(), Attempts: 2},
@@ -205,6 +219,22 @@ func fillMailboxes(t testing.TB, s *store.Stores, app string) {
 	res, err := m.Pending(t.Context(), []mailbox.PendingQuery{{App: app, Recipient: "bob", Limit: 10}})
 	noError(t, err)
 	m.Mark([]mailbox.Mark{{App: app, Recipient: "bob", Pos: res[0].Items[0].Pos, DeliveredAt: time.Now(), Attempts: 3}})
+}
+
+// fillDigests gathers notifications in digests. One digest has left.
+func fillDigests(t testing.TB, s *store.Stores, app string) {
+	t.Helper()
+	now := time.Now()
+	lot := func(id, category string) *digest.Lot {
+		return &digest.Lot{App: app, ID: id, To: []string{"ada", "bob"}, Category: category, Created: now, Sum: []byte(id), Body: []byte("body of " + id), Window: time.Hour, Most: 100}
+	}
+	noError(t, s.Digests.Gather(t.Context(), []*digest.Lot{lot("d1", "NEWS"), lot("d2", "NEWS"), lot("d3", "LIKES")}, now))
+	due, _, err := s.Digests.Due(t.Context(), now.Add(2*time.Hour), 1)
+	noError(t, err)
+	_, err = s.Digests.Seal(t.Context(), due, now)
+	noError(t, err)
+	_, err = s.Digests.End(t.Context(), due, digest.Sent, now)
+	noError(t, err)
 }
 
 // fillStubs settles many notifications of recipients r0 to r99.
@@ -259,18 +289,18 @@ func fillCampaigns(t testing.TB, s *store.Stores, app string) {
 // fillEvents emits events of both apps in turn, so that the ids of one have gaps.
 func fillEvents(t testing.TB, s *store.Stores, app string) {
 	t.Helper()
-	last := uint64(0)
-	for i := range 50 {
+	const emitted = 50
+	for i := range emitted {
 		s.Events.Emit([]event.Event{
 			{App: app, Type: event.Stored, Note: fmt.Sprint("n", i), To: "ada", At: time.Now()},
 			{App: "other", Type: event.Stored, Note: fmt.Sprint("n", i), To: "ada", At: time.Now()},
 		})
-		last = s.Events.Last()
 	}
-	for seen := uint64(0); seen < last-1; {
-		evs, _, err := s.Events.Read(t.Context(), app, seen, 1000, true)
+	last := uint64(0)
+	for n := 0; n < emitted; {
+		evs, _, err := s.Events.Read(t.Context(), app, last, 1000, true)
 		noError(t, err)
-		seen = evs[len(evs)-1].ID
+		n, last = n+len(evs), evs[len(evs)-1].ID
 	}
 	epoch, _, err := s.Progress.OwnHookProgress(t.Context(), app)
 	noError(t, err)

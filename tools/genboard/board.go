@@ -134,6 +134,15 @@ var board = []row{
 			{"sum(rate(godwit_cluster_routed_total" + rate + "))", "sent"},
 			{"sum(rate(godwit_cluster_received_total" + rate + "))", "received"},
 		}},
+		{"What nodes own", "Leases on work that one node at a time does for an app.", "short", false, []line{{"sum by (instance, kind) (godwit_cluster_leases)", "{{instance}} {{kind}}"}}},
+		{"How late nodes are", "The oldest event or entry that a hook, sink or source of a node has still to take.", "s", false, []line{
+			{"max by (instance) (godwit_hook_lag_seconds)", "{{instance}} hooks"},
+			{"max by (instance) (godwit_sink_lag_seconds)", "{{instance}} sinks"},
+			{"max by (instance) (godwit_source_lag_seconds)", "{{instance}} sources"},
+		}},
+		{"Copies a commit", "Notifications' copies that a commit stores: the more, the less a copy costs the database.", "short", false, []line{
+			{"sum by (instance) (rate(godwit_notifications_stored_total" + rate + ")) / sum by (instance) (rate(godwit_store_commits_total" + rate + "))", "{{instance}}"},
+		}},
 		{"PostgreSQL: dead rows", "By schema.", "short", false, []line{{"max by (schema) (godwit_postgres_dead_rows)", "{{schema}}"}}},
 		{"PostgreSQL: held back", "For how long somebody has kept it from removing them.", "s", false, []line{{"max by (holder) (godwit_postgres_horizon_seconds)", "{{holder}}"}}},
 		{"PostgreSQL: log a notification", "Write-ahead log.", "bytes", false, []line{{"max(rate(godwit_postgres_wal_bytes_total" + rate + ")) / max(rate(godwit_postgres_copies_total" + rate + "))", "bytes"}}},

@@ -24,8 +24,23 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 	for outcome, n := range map[string]uint64{"accepted": s.accepted.Load(), "failed": s.refused.Load()} {
 		ch <- prometheus.MustNewConstMetric(postsDesc, prometheus.CounterValue, float64(n), outcome)
 	}
-	states := map[State]int{Active: 0, Failing: 0, Paused: 0, Disabled: 0}
-	now, lag := s.now(), time.Duration(0)
+	states, lag := s.fare()
+	for state, n := range states {
+		ch <- prometheus.MustNewConstMetric(hooksDesc, prometheus.GaugeValue, float64(n), string(state))
+	}
+	ch <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, lag.Seconds())
+}
+
+// Lag returns how long ago the oldest event happened that a hook of this server has still to post; 0: there is none.
+func (s *Service) Lag() time.Duration {
+	_, lag := s.fare()
+	return lag
+}
+
+// fare counts the hooks by state, for the apps that this server owns. lag is the age of the oldest event that waits.
+func (s *Service) fare() (states map[State]int, lag time.Duration) {
+	states = map[State]int{Active: 0, Failing: 0, Paused: 0, Disabled: 0}
+	now := s.now()
 	for _, w := range s.owned() {
 		s.mu.Lock()
 		for _, r := range w.runners {
@@ -38,8 +53,5 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 		}
 		s.mu.Unlock()
 	}
-	for state, n := range states {
-		ch <- prometheus.MustNewConstMetric(hooksDesc, prometheus.GaugeValue, float64(n), string(state))
-	}
-	ch <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, lag.Seconds())
+	return states, lag
 }

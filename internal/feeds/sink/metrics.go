@@ -50,6 +50,15 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 	}
 }
 
+// Lag returns the longest lag of the sinks that this server writes to. It may read the event log.
+func (s *Service) Lag() (longest time.Duration) {
+	for kind := range s.counts {
+		_, lag := s.fare(kind)
+		longest = max(longest, lag)
+	}
+	return longest
+}
+
 // fare counts the sinks of a kind by state. lag is the longest lag of the sinks that this server writes to.
 func (s *Service) fare(kind string) (states map[State]int, lag time.Duration) {
 	states = map[State]int{Writing: 0, Failing: 0, Stopped: 0, Waiting: 0}

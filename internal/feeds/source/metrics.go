@@ -2,6 +2,7 @@ package source
 
 import (
 	"sync/atomic"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -76,6 +77,15 @@ func (s *Service) Collect(ch chan<- prometheus.Metric) {
 		ch <- prometheus.MustNewConstMetric(lagEntriesDesc, prometheus.GaugeValue, float64(lag.Entries), kind)
 		ch <- prometheus.MustNewConstMetric(lagTimeDesc, prometheus.GaugeValue, lag.Time.Seconds(), kind)
 	}
+}
+
+// Lag returns the age of the oldest entry that waits at a source of this server; 0: there is none.
+func (s *Service) Lag() (longest time.Duration) {
+	for kind := range s.totals {
+		_, lag := s.fare(kind)
+		longest = max(longest, lag.Time)
+	}
+	return longest
 }
 
 // fare counts the sources of a kind by state. lag has the most of each that a source of this server is behind.

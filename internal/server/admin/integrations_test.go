@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -330,9 +331,16 @@ func serverOf(sole bool) *watch.Server {
 	w.Refuse("", "GET /v1/stats", 401, "of nobody")
 	s := watch.Alone(w, "node-a")
 	s.Sole = func(string) bool { return sole }
-	s.Nodes = func(context.Context) ([]watch.Node, []watch.Lease, error) {
-		return []watch.Node{{Name: "node-a", State: "self", Version: "1"}, {Name: hostile, State: "missing", Version: hostile, Heard: time.Minute}},
-			[]watch.Lease{{Name: "hooks/shop", Holder: hostile, Until: time.Now()}, {Name: "hooks/other", Holder: "node-a", Until: time.Now()}}, nil
+	lag := 1400 * time.Millisecond
+	s.Nodes = func(context.Context) (watch.Nodes, error) {
+		return watch.Nodes{
+			List: []watch.Node{
+				{Name: "node-a", State: "self", Version: "1", Work: &watch.NodeWork{Backup: hostile, Lag: &lag, Commits: 41.25, Copies: 3, Queue: 17}},
+				{Name: hostile, State: "missing", Version: hostile, Heard: time.Minute},
+			},
+			Owned:  []watch.Lease{{Name: "hooks/shop", Holder: hostile, Until: time.Now()}, {Name: "hooks/other", Holder: "node-a", Until: time.Now()}, {Name: "node/node-a", Holder: "node-a", Until: time.Now()}},
+			Oldest: "process 12 of " + hostile,
+		}, nil
 	}
 	s.Settings = func() []watch.Setting {
 		return []watch.Setting{{Group: "Storage", Key: "data", Value: hostile, Default: "./godwit-data", Origin: hostile, Help: "where"}, {Group: "Storage", Key: "retain", Value: "7d", Default: "7d", Origin: "default"}}
@@ -352,13 +360,16 @@ func TestTheServersPagesShowHostileTextAsText(t *testing.T) {
 	wants(t, page, "There is nothing of the kind “warning”")
 	_, page = b.get("/ui/nodes")
 	wants(t, page, "hooks/other", "missing", "of different versions")
+	work := regexp.MustCompile(`(?s)<table class="cards" id="working">.*?</table>`).FindString(page)
+	wants(t, work, `data-label="Owns"><data value="1">1</data>`, `data-label="Late by">1 s`, `data-label="Commits a second">41.2`, `data-label="In the queue"><data value="17">17</data>`)
+	wants(t, page, "The oldest snapshot in the database: process 12")
 }
 
 func TestPagesShowNoIntegrationOfOtherApps(t *testing.T) {
 	_, b := newOutside(t, func(c *admin.Config) { c.Watch = serverOf(false) })
 	_, log := b.get("/ui/log")
 	_, nodes := b.get("/ui/nodes")
-	if strings.Contains(log, "of nobody") || strings.Contains(nodes, "hooks/other") || !strings.Contains(nodes, "hooks/shop") {
+	if strings.Contains(log, "of nobody") || strings.Contains(nodes, "hooks/other") || strings.Contains(nodes, "process 12") || !strings.Contains(nodes, "hooks/shop") {
 		t.Error("an app sees what is of the server as a whole, or of another")
 	}
 }

@@ -3,6 +3,7 @@ package admin
 import (
 	"net/url"
 	"slices"
+	"strings"
 
 	"godwit.dev/godwit/internal/server/watch"
 )
@@ -12,27 +13,55 @@ const mostListed = 200
 
 // nodes is the page of the server's processes.
 type nodes struct {
-	Items  []watch.Node
-	Owned  []watch.Lease
-	Shown  int // of what is owned
-	Apart  bool
-	Answer string // the node that rendered the page
+	Items   []watch.Node
+	Working []working // the work of each node; empty: not known
+	Owned   []watch.Lease
+	Oldest  string // who keeps dead rows in the database; empty: nobody, or the person may not know
+	Shown   int    // of what is owned
+	Apart   bool
+	Answer  string // the node that rendered the page
 }
 
 func (a *admin) showNodes(v *visit) error {
-	items, owned, err := a.Watch.Nodes(v.r.Context())
+	known, err := a.Watch.Nodes(v.r.Context())
 	if err != nil {
 		return err
 	}
+	items, owned := known.List, known.Owned
 	n := nodes{Items: items[:min(len(items), mostListed)], Answer: a.Watch.Node}
-	if !a.Watch.Sole(v.person.App) { // people of this app may not see other apps' names
+	if a.Watch.Sole(v.person.App) {
+		n.Oldest = known.Oldest
+	} else { // people of this app may not see other apps' names
 		owned = slices.DeleteFunc(owned, func(l watch.Lease) bool { return !ofApp(l.Name, v.person.App) })
 	}
 	n.Owned, n.Shown = owned[:min(len(owned), mostListed)], min(len(owned), mostListed)
 	for _, item := range items {
 		n.Apart = n.Apart || item.Version != items[0].Version
 	}
+	n.Working = workOf(n.Items, owned)
 	return a.show(v, "nodes", v.t("Nodes"), "nodes", n)
+}
+
+// working is the work of a node.
+type working struct {
+	Name string
+	Owns int // leases
+	*watch.NodeWork
+}
+
+func workOf(items []watch.Node, owned []watch.Lease) (list []working) {
+	owns := make(map[string]int)
+	for _, l := range owned {
+		if !strings.HasPrefix(l.Name, "node/") { // the lease on its own name
+			owns[l.Holder]++
+		}
+	}
+	for _, item := range items {
+		if item.Work != nil {
+			list = append(list, working{item.Name, owns[item.Name], item.Work})
+		}
+	}
+	return list
 }
 
 // journal is the page of refusals and warnings.

@@ -79,6 +79,9 @@ func startSending(ctx context.Context, g *ground.Ground, c *core.Core) (*sending
 	if fed.Sources, err = feeds.Sources(ctx, g, c); err != nil {
 		return nil, fed, err
 	}
-	fed.Sinks, err = feeds.Sinks(ctx, g)
-	return out, fed, err
+	if fed.Sinks, err = feeds.Sinks(ctx, g); err != nil {
+		return nil, fed, err
+	}
+	fed.TellLag(g, c.Cluster)
+	return out, fed, nil
 }

@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -101,13 +103,19 @@ func (p *program) showCluster(v *godwit.Cluster) error {
 	return p.table([]string{"LEASE", "HOLDER", "UNTIL"}, rows)
 }
 
-// showStore shows what each node does with the shared database, if that is known, and what keeps the database from removing dead rows.
+// showStore shows how much of the work each node owns and does, if that is known, and what keeps the database from removing dead rows.
 func (p *program) showStore(v *godwit.Cluster) error {
+	owns := map[string]int{}
+	for _, l := range v.Leases {
+		if !strings.HasPrefix(l.Name, "node/") { // the lease on its own name
+			owns[l.Holder]++
+		}
+	}
 	rows := [][]string{}
 	for _, n := range v.Nodes {
 		if n.CommitsPerS != nil || n.StoreAnsweredMS != nil {
 			rows = append(rows, []string{
-				n.Name, figure(n.CommitsPerS, "%.1f"), figure(n.CopiesPerCommit, "%.1f"), figure(n.StoreQueue, "%d"), figure(n.StoreAnsweredMS, "%d ms ago"),
+				n.Name, strconv.Itoa(owns[n.Name]), late(n.LagMS), cmp.Or(n.Backup, "-"), figure(n.CommitsPerS, "%.1f"), figure(n.CopiesPerCommit, "%.1f"), figure(n.StoreQueue, "%d"), figure(n.StoreAnsweredMS, "%d ms ago"),
 			})
 		}
 	}
@@ -115,7 +123,7 @@ func (p *program) showStore(v *godwit.Cluster) error {
 		if _, err := fmt.Fprintln(p.stdout); err != nil {
 			return err
 		}
-		if err := p.table([]string{"NODE", "COMMITS/S", "COPIES EACH", "QUEUE", "DATABASE ANSWERED"}, rows); err != nil {
+		if err := p.table([]string{"NODE", "OWNS", "LAG", "BACKUP", "COMMITS/S", "COPIES EACH", "QUEUE", "DATABASE ANSWERED"}, rows); err != nil {
 			return err
 		}
 	}
@@ -132,6 +140,14 @@ func figure[N int | int64 | float64](n *N, format string) string {
 		return "-"
 	}
 	return fmt.Sprintf(format, *n)
+}
+
+// late formats how late a node is, if that is known.
+func late(ms *int64) string {
+	if ms == nil {
+		return "-"
+	}
+	return (time.Duration(*ms) * time.Millisecond).Round(100 * time.Millisecond).String()
 }
 
 func heard(agoMS int64) string {

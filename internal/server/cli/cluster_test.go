@@ -21,7 +21,7 @@ func TestTheClusterIsShownWithItsRoutesAndLeases(t *testing.T) {
 n1    self   1.0      7         1m1s  0ms    -          
 n2    alive  1.0      0         5s    -2ms   300ms ago  10.0.0.2:7000, 12 bytes wait
 `
-	commits, copies, queue, answered := 41.25, 3.0, 2, int64(120)
+	commits, copies, queue, answered, late := 41.25, 3.0, 2, int64(120), int64(1460)
 	for _, c := range []struct {
 		leases   []godwit.Lease
 		database *godwit.Database
@@ -33,11 +33,15 @@ n2    alive  1.0      0         5s    -2ms   300ms ago  10.0.0.2:7000, 12 bytes 
 LEASE   HOLDER  UNTIL
 upkeep  n2/b2   12:00:05
 `},
-		{nil, &godwit.Database{OldestSnapshotS: 71, HeldBy: "process 12 keeps dead rows from being removed since 1m11s, 9 transactions back"}, &commits, nodes + `
-NODE  COMMITS/S  COPIES EACH  QUEUE  DATABASE ANSWERED
-n2    41.2       3.0          2      120 ms ago
+		{[]godwit.Lease{{Name: "hooks/shop", Holder: "n2", Until: until}, {Name: "node/n2", Holder: "n2", Until: until}}, &godwit.Database{OldestSnapshotS: 71, HeldBy: "process 12 keeps dead rows from being removed since 1m11s, 9 transactions back"}, &commits, nodes + `
+NODE  OWNS  LAG   BACKUP  COMMITS/S  COPIES EACH  QUEUE  DATABASE ANSWERED
+n2    1     1.5s  n1      41.2       3.0          2      120 ms ago
 
 The oldest snapshot: process 12 keeps dead rows from being removed since 1m11s, 9 transactions back.
+
+LEASE       HOLDER  UNTIL
+hooks/shop  n2      12:00:05
+node/n2     n2      12:00:05
 `},
 	} {
 		var out bytes.Buffer
@@ -45,6 +49,7 @@ The oldest snapshot: process 12 keeps dead rows from being removed since 1m11s, 
 		if c.commits != nil {
 			n := &v.Nodes[1]
 			n.CommitsPerS, n.CopiesPerCommit, n.StoreQueue, n.StoreAnsweredMS = c.commits, &copies, &queue, &answered
+			n.LagMS, n.Backup = &late, "n1"
 		}
 		if err := (&program{stdout: &out}).showCluster(&v); err != nil || out.String() != c.want {
 			t.Errorf("shown %v:\n%s\nwant:\n%s", err, out.String(), c.want)

@@ -21,7 +21,7 @@ import (
 
 // ofFolders are the commands that work on the files of this machine or of nobody; all others ask a server.
 var ofFolders = []string{
-	"serve", "backup", "restore", "migrate sqlite-to-postgres", "doctor", "drain", "ready", "version", "examples", "help", "bench", "import perfecty",
+	"serve", "backup", "restore", "migrate sqlite-to-postgres", "migrate postgres-to-sqlite", "doctor", "drain", "ready", "version", "examples", "help", "bench", "import perfecty",
 	"config check", "config show", "context add", "context use", "context list", "context delete", "login", "operator show",
 	"completion bash", "completion zsh", "completion fish", "completion powershell", "sink schema", "source schema",
 }

@@ -200,8 +200,8 @@ type Server struct {
 	Together func(ctx context.Context) Sum
 	// Advise lists the conditions that people of an app should handle.
 	Advise func(ctx context.Context, app string) []Advice
-	// Nodes lists all known nodes, this one first, and the leases on work that only one node does at a time.
-	Nodes func(ctx context.Context) ([]Node, []Lease, error)
+	// Nodes describes all known nodes.
+	Nodes func(ctx context.Context) (Nodes, error)
 	// Live returns the topics and subjects of an app's sessions on this node, and counts of connections by gateway.
 	Live func(app string) Live
 	// Settings returns the server's settings.
@@ -216,7 +216,7 @@ func Alone(w *Watch, node string) *Server {
 		Watch: w, Node: node,
 		Together: func(context.Context) (s Sum) { s.Add(w.Now()); return s },
 		Advise:   func(context.Context, string) []Advice { return nil },
-		Nodes:    func(context.Context) ([]Node, []Lease, error) { return []Node{{Name: node, State: "self"}}, nil, nil },
+		Nodes:    func(context.Context) (Nodes, error) { return Nodes{List: []Node{{Name: node, State: "self"}}}, nil },
 		Live:     func(string) Live { return Live{} },
 		Settings: func() []Setting { return nil },
 		Sole:     func(string) bool { return false },
@@ -257,12 +257,29 @@ type Setting struct {
 	Group, Key, Value, Default, Origin, Help string
 }
 
+// Nodes describes the processes of the server.
+type Nodes struct {
+	List   []Node  // this one first
+	Owned  []Lease // on work that only one node does at a time
+	Oldest string  // who keeps the shared database from removing dead rows; empty: nobody
+}
+
 // Node is a process of the server.
 type Node struct {
 	Name, Version, State string // self, alive, missing, draining
 	Sessions             int
 	Up, Offset, Heard    time.Duration // Up: time since its start; Offset: how far its clock is ahead of ours; Heard: time since its last message, 0: it is this node
 	Why                  string        // it is missing
+	Work                 *NodeWork     // nil: not known, or there is one node
+}
+
+// NodeWork is the work of a node of several, with the shared database in the last seconds.
+type NodeWork struct {
+	Backup          string         // the node that keeps the names of its recipients, too
+	Lag             *time.Duration // of its hooks, sinks and sources; nil: not known
+	Commits, Copies float64        // commits a second, and copies that a commit stored
+	Queue           int            // operations that wait for a commit
+	Answered        time.Duration  // time since the database answered it
 }
 
 // Lost is a node that is missing.

@@ -19,8 +19,8 @@ type recipients struct{ later map[int64]int64 }
 
 var _ part = (*recipients)(nil)
 
-func (*recipients) name() string                 { return "recipients" }
-func (*recipients) from(s *Sources) *sqlitedb.DB { return s.Mailbox }
+func (*recipients) name() string               { return "recipients" }
+func (*recipients) file(s *Files) *sqlitedb.DB { return s.Mailbox }
 
 func (*recipients) count(c *sqlite.Conn) (n int64, err error) {
 	err = sqlitedb.Each(c, "SELECT count(*) FROM recipient", nil, func(s *sqlite.Stmt) error { n = s.ColumnInt64(0); return nil })
@@ -97,8 +97,8 @@ type copies struct{}
 
 var _ part = (*copies)(nil)
 
-func (*copies) name() string                 { return "notifications" }
-func (*copies) from(s *Sources) *sqlitedb.DB { return s.Mailbox }
+func (*copies) name() string               { return "notifications" }
+func (*copies) file(s *Files) *sqlitedb.DB { return s.Mailbox }
 
 func (*copies) count(c *sqlite.Conn) (n int64, err error) {
 	err = sqlitedb.Each(c, "SELECT count(*) FROM notification", nil, func(s *sqlite.Stmt) error { n = s.ColumnInt64(0); return nil })
@@ -118,7 +118,7 @@ const (
 
 const copiesSQL = `SELECT n.pos, n.recipient, a.name, n.id, n.seq, n.open, n.status, n.ack, n.priority, n.attempts, n.body_offset, n.created_at, n.send_at,
 	n.expires_at, n.delivered_at, n.settled_at, n.hash, coalesce(n.collapse_key, ''),
-	CASE WHEN n.open > 0 THEN (SELECT body FROM content c WHERE c.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END) END,
+	CASE WHEN n.open > 0 THEN (SELECT body FROM content c WHERE c.pos = ` + contentOf + `) END,
 	EXISTS (SELECT 1 FROM escalation e WHERE e.pos = n.pos)
 	FROM notification n CROSS JOIN recipient r ON r.key = n.recipient CROSS JOIN app a ON a.key = r.app WHERE n.pos > ? ORDER BY n.pos`
 

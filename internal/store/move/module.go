@@ -9,27 +9,27 @@ import (
 	"github.com/jackc/pgx/v5"
 	"zombiezen.com/go/sqlite"
 
+	"godwit.dev/godwit/internal/store/postgres/pgdb"
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // Module has the tables of a module on both sides.
 type Module struct {
 	Name   string
-	From   *sqlitedb.DB
+	File   *sqlitedb.DB
 	Schema string
 }
 
 // copied are the types of columns whose values are the same on both sides.
 var copied = []string{"text", "character varying", "smallint", "integer", "bigint", "boolean", "bytea", "double precision"}
 
-// moduleParts lists the tables of a module, in the order in which they were made: what others refer to first.
-func moduleParts(ctx context.Context, tx tx, m *Module) (parts []part, err error) {
-	var tables []*table
-	err = m.From.Read(ctx, func(c *sqlite.Conn) error {
+// moduleTables lists the tables of a module, in the order in which they were made: what others refer to first.
+func moduleTables(ctx context.Context, db *pgdb.DB, m *Module) (tables []*table, err error) {
+	err = m.File.Read(ctx, func(c *sqlite.Conn) error {
 		tables = nil
 		if err := sqlitedb.Each(c, "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY rowid", nil, func(s *sqlite.Stmt) error {
 			name := s.ColumnText(0)
-			tables = append(tables, &table{what: m.Name + ": " + name, source: func(*Sources) *sqlitedb.DB { return m.From }, schema: m.Schema, table: name})
+			tables = append(tables, &table{what: m.Name + ": " + name, source: func(*Files) *sqlitedb.DB { return m.File }, schema: m.Schema, table: name})
 			return nil
 		}); err != nil {
 			return err
@@ -48,16 +48,20 @@ func moduleParts(ctx context.Context, tx tx, m *Module) (parts []part, err error
 		}
 		return nil
 	})
-	for _, t := range tables {
-		if err == nil {
-			err = t.fit(ctx, tx)
-		}
-		parts = append(parts, t)
+	if err == nil {
+		err = db.Do(ctx, "read the columns of a module", func(ctx context.Context, tx tx) error {
+			for _, t := range tables {
+				if err := t.fit(ctx, tx); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read what tables module %s has: %w", m.Name, err)
 	}
-	return parts, nil
+	return tables, nil
 }
 
 // fit adds how the target's columns differ, and refuses a table that cannot be copied.
@@ -66,7 +70,7 @@ func (t *table) fit(ctx context.Context, tx tx) error {
 		return fmt.Errorf("table %s has no primary key, without which it cannot be copied", t.table)
 	}
 	rows, err := tx.Query(ctx, `SELECT column_name, data_type, pg_get_serial_sequence($3, column_name) IS NOT NULL FROM information_schema.columns
-		WHERE table_schema = $1 AND table_name = $2`, t.schema, t.table, pgx.Identifier{t.schema, t.table}.Sanitize())
+		WHERE table_schema = $1 AND table_name = $2`, t.schema, t.table, t.id())
 	if err != nil {
 		return err
 	}
@@ -81,14 +85,15 @@ func (t *table) fit(ctx context.Context, tx tx) error {
 	}); err != nil {
 		return err
 	}
-	for i, name := range t.columns {
+	for i, text := range t.columns {
+		name, _, _ := column(text)
 		switch kind := types[name]; {
 		case kind == "":
 			return fmt.Errorf("table %s has a column %s that PostgreSQL lacks", t.table, name)
 		case !slices.Contains(copied, kind):
 			return fmt.Errorf("column %s of table %s has the type %s in PostgreSQL; only %s can be copied", name, t.table, kind, strings.Join(copied, ", "))
 		case kind == "boolean":
-			t.columns[i] += " bool"
+			t.columns[i] = name + " bool"
 		}
 	}
 	return nil

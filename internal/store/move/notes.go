@@ -9,10 +9,12 @@ import (
 	"io/fs"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
 
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
 )
@@ -28,7 +30,7 @@ type tx = pgx.Tx
 // The target's schemas, and those of their tables that contain rows from the start or do not matter.
 var (
 	schemas = []string{"godwit_app", "godwit_mailbox", "godwit_event", "godwit_object", "godwit_campaign"}
-	ours    = []string{"migration", "version", "hour", "retention", "head"}
+	ours    = []string{"migration", "version", "hour", "retention", "head", "emitter"}
 )
 
 func openNotes(ctx context.Context, url string, log *slog.Logger) (*pgdb.DB, error) {
@@ -39,10 +41,10 @@ func openNotes(ctx context.Context, url string, log *slog.Logger) (*pgdb.DB, err
 	return pgdb.Open(ctx, pgdb.Config{URL: url, Schema: schema, Migrations: migrations, MaxConns: 3, Now: time.Now, Log: log})
 }
 
-// NotEmptyError says that the database has contents that were not copied from this data folder.
-type NotEmptyError struct{ Why string }
+// NotEmptyError says that the target has contents that were not copied from the source.
+type NotEmptyError struct{ Target, Why string }
 
-func (e *NotEmptyError) Error() string { return "the database is not empty: " + e.Why }
+func (e *NotEmptyError) Error() string { return e.Target + " is not empty: " + e.Why }
 
 const (
 	// moveLock is an advisory lock: "Gdwv".
@@ -53,24 +55,43 @@ const (
 	keepAlive  = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 2"
 )
 
-// begin locks the target against other copies, and checks that the target's contents were copied from this store.
-func (m *mover) begin(ctx context.Context) (unlock func(), err error) {
-	conn, err := m.db.Pool().Acquire(ctx)
+// holding is a connection that holds the lock on a database against servers and other copies.
+type holding struct{ conn *pgxpool.Conn }
+
+// HeldError says that servers use the database.
+type HeldError struct{ Nodes []string }
+
+func (e *HeldError) Error() string {
+	return "the database is in use by " + strings.Join(e.Nodes, ", ")
+}
+
+// hold locks a database against other copies, and against servers, which look for the lock once they have taken a lease: see Free. Call unused
+// then.
+func hold(ctx context.Context, db *pgdb.DB) (*holding, error) {
+	conn, err := db.Pool().Acquire(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("connect: %w", err)
 	}
-	unlock = func() {
-		_ = conn.Conn().Close(context.WithoutCancel(ctx)) // which ends the lock
-		conn.Release()
-	}
-	if err = lock(ctx, conn.Conn()); err == nil {
-		err = m.db.Do(ctx, "look what is in the database", m.checkTarget)
-	}
-	if err != nil {
-		unlock()
+	h := &holding{conn}
+	if err := lock(ctx, conn.Conn()); err != nil {
+		h.release(ctx)
 		return nil, err
 	}
-	return unlock, nil
+	return h, nil
+}
+
+// unused checks that the connection still holds the lock, and that no server runs; else it fails with a HeldError.
+func (h *holding) unused(ctx context.Context) error {
+	nodes, err := pgdb.LiveNodes(ctx, h.conn.Conn())
+	if err == nil && len(nodes) > 0 {
+		err = &HeldError{nodes}
+	}
+	return err
+}
+
+func (h *holding) release(ctx context.Context) {
+	_ = h.conn.Conn().Close(context.WithoutCancel(ctx)) // which ends the lock
+	h.conn.Release()
 }
 
 func lock(ctx context.Context, conn *pgx.Conn) error {
@@ -80,31 +101,34 @@ func lock(ctx context.Context, conn *pgx.Conn) error {
 	_, err := conn.Exec(ctx, "SELECT pg_advisory_lock($1)", moveLock)
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "55P03" {
-		return errors.New("another process is copying into this database")
+		return errors.New("another process copies into this database or out of it")
 	}
 	return err
 }
 
-func (m *mover) checkTarget(ctx context.Context, tx tx) error {
+func (t *toPostgres) checkTarget(ctx context.Context, tx tx) error {
 	var store string
 	var done int64
 	err := tx.QueryRow(ctx, "SELECT store, done_at FROM source").Scan(&store, &done)
 	switch {
-	case err == nil && store != m.cfg.From.Store:
-		return &NotEmptyError{"it was filled from another data folder, of the store " + store}
+	case err == nil && store != t.cfg.Files.Store:
+		return &NotEmptyError{"the database", "it was filled from another data folder, of the store " + store}
 	case err == nil && done != 0:
 		return ErrDone
 	case !errors.Is(err, pgx.ErrNoRows):
 		return err
 	}
 	filled := slices.Clone(schemas)
-	for _, module := range m.cfg.From.Modules {
+	for _, module := range t.cfg.Files.Modules {
 		filled = append(filled, module.Schema)
 	}
 	if err := checkEmpty(ctx, tx, filled); err != nil {
 		return err
 	}
-	_, err = tx.Exec(ctx, "INSERT INTO source (one, store, begun_at, done_at) VALUES (1, $1, $2, 0)", m.cfg.From.Store, time.Now().UnixMilli())
+	if err := t.held.unused(ctx); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, "INSERT INTO source (one, store, begun_at, done_at) VALUES (1, $1, $2, 0)", t.cfg.Files.Store, time.Now().UnixMilli())
 	return err
 }
 
@@ -130,30 +154,38 @@ func checkEmpty(ctx context.Context, tx tx, schemas []string) error {
 			return err
 		}
 		if found {
-			return &NotEmptyError{"there are rows in " + table[0] + "." + table[1]}
+			return &NotEmptyError{"the database", "there are rows in " + table[0] + "." + table[1]}
 		}
 	}
 	return nil
 }
 
 // end makes PostgreSQL analyse the new rows, and records that servers may use the database.
-func (m *mover) end(ctx context.Context) error {
-	for _, p := range m.parts {
-		if t, ok := p.(*table); ok {
-			if _, err := m.db.Pool().Exec(ctx, "ANALYZE "+pgx.Identifier{t.schema, t.table}.Sanitize()); err != nil {
-				return fmt.Errorf("analyze %s: %w", t.what, err)
+func (t *toPostgres) end(ctx context.Context) error {
+	for _, p := range t.parts {
+		if p, ok := p.(*table); ok {
+			if _, err := t.db.Pool().Exec(ctx, "ANALYZE "+p.id()); err != nil {
+				return fmt.Errorf("analyze %s: %w", p.what, err)
 			}
 		}
 	}
-	return m.db.Do(ctx, "note the end", func(ctx context.Context, tx tx) error {
+	return t.db.Do(ctx, "note the end", func(ctx context.Context, tx tx) error {
 		_, err := tx.Exec(ctx, "UPDATE source SET done_at = $1", time.Now().UnixMilli())
 		return err
 	})
 }
 
+// unhurried lets a connection stay open while this process is slow to take rows: its disk may be, for longer than a node may be silent.
+const unhurried = "SELECT set_config(name, '0', true) FROM pg_settings WHERE name IN ('tcp_user_timeout', 'idle_in_transaction_session_timeout')"
+
 // inOneView runs f on a single state of the database, for any length of time: no other process writes.
-func (m *mover) inOneView(ctx context.Context, f func(context.Context, tx) error) error {
-	return pgx.BeginTxFunc(ctx, m.db.Pool(), pgdb.Patient("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), func(tx pgx.Tx) error { return f(ctx, tx) })
+func inOneView(ctx context.Context, db *pgdb.DB, f func(context.Context, tx) error) error {
+	return pgx.BeginTxFunc(ctx, db.Pool(), pgdb.Patient("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"), func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, unhurried); err != nil {
+			return err
+		}
+		return f(ctx, tx)
+	})
 }
 
 // note is the progress of a part.
@@ -164,10 +196,10 @@ type note struct {
 	done bool
 }
 
-func (m *mover) note(ctx context.Context, name string) (*note, error) {
+func readNote(ctx context.Context, db *pgdb.DB, name string) (*note, error) {
 	n := &note{name: name}
 	var last string
-	err := m.db.Pool().QueryRow(ctx, "SELECT last, rows, done FROM part WHERE name = $1", name).Scan(&last, &n.rows, &n.done)
+	err := db.Pool().QueryRow(ctx, "SELECT last, rows, done FROM part WHERE name = $1", name).Scan(&last, &n.rows, &n.done)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return n, nil
 	}
@@ -191,6 +223,7 @@ func (n *note) save(ctx context.Context, tx tx) error {
 type keyValue struct {
 	Int   *int64  `json:"i,omitempty"`
 	Text  *string `json:"t,omitempty"`
+	Truth *bool   `json:"o,omitempty"`
 	Bytes []byte  `json:"b,omitempty"`
 }
 
@@ -202,6 +235,8 @@ func encodeKey(key []any) (string, error) {
 			list[i].Int = &v
 		case string:
 			list[i].Text = &v
+		case bool:
+			list[i].Truth = &v
 		case []byte:
 			list[i].Bytes = v
 		default:
@@ -223,6 +258,8 @@ func decodeKey(s string) (key []any, err error) {
 			key = append(key, *v.Int)
 		case v.Text != nil:
 			key = append(key, *v.Text)
+		case v.Truth != nil:
+			key = append(key, *v.Truth)
 		default:
 			key = append(key, v.Bytes)
 		}
@@ -230,8 +267,13 @@ func decodeKey(s string) (key []any, err error) {
 	return key, nil
 }
 
-// ErrUnfinished says that a copy into the database is unfinished, so that no server may use it yet.
-var ErrUnfinished = errors.New("the database is being filled by godwit migrate sqlite-to-postgres: let that finish, or run it again")
+// Errors of servers that start on a database.
+var (
+	// ErrUnfinished says that a copy into the database is unfinished, so that no server may use it yet.
+	ErrUnfinished = errors.New("the database is being filled by godwit migrate sqlite-to-postgres: let that finish, or run it again")
+	// ErrCopied says that the database is being copied.
+	ErrCopied = errors.New("the database is being copied by godwit migrate postgres-to-sqlite: start the server once that has ended")
+)
 
 // Finished returns ErrUnfinished if a copy into a database is unfinished.
 func Finished(ctx context.Context, db *pgdb.DB) error {
@@ -244,4 +286,16 @@ func Finished(ctx context.Context, db *pgdb.DB) error {
 		return ErrUnfinished
 	}
 	return pgdb.Error("look whether the database is being filled", err)
+}
+
+// Free returns ErrCopied if a copy of the database is under way. A server that has a lease calls it: a copy looks for leases when it has the
+// lock, so one of both sees the other.
+func Free(ctx context.Context, db *pgdb.DB) error {
+	locked := false
+	err := db.Pool().QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = 0 AND objid = $1::bigint::oid AND objsubid = 1
+		AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`, moveLock).Scan(&locked)
+	if err == nil && locked {
+		return ErrCopied
+	}
+	return pgdb.Error("look whether the database is being copied", err)
 }

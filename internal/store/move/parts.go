@@ -8,11 +8,11 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-func apps(s *Sources) *sqlitedb.DB      { return s.Apps }
-func mailbox(s *Sources) *sqlitedb.DB   { return s.Mailbox }
-func events(s *Sources) *sqlitedb.DB    { return s.Events }
-func objects(s *Sources) *sqlitedb.DB   { return s.Objects }
-func campaigns(s *Sources) *sqlitedb.DB { return s.Campaigns }
+func apps(s *Files) *sqlitedb.DB      { return s.Apps }
+func mailbox(s *Files) *sqlitedb.DB   { return s.Mailbox }
+func events(s *Files) *sqlitedb.DB    { return s.Events }
+func objects(s *Files) *sqlitedb.DB   { return s.Objects }
+func campaigns(s *Files) *sqlitedb.DB { return s.Campaigns }
 
 // newParts lists the parts in the order of the copy: first those to which others refer.
 func newParts() []part {
@@ -73,7 +73,8 @@ func newParts() []part {
 		// Change times need not be new, since no server is watching them yet.
 		&table{
 			what: "objects", source: objects, schema: "godwit_object", table: "object", key: 3,
-			columns: []string{"app", "grp", "name", "version", "kind = known", "updated_at", "changed_at = updated_at", "source", "content_type", "payload"},
+			columns:     []string{"app", "grp", "name", "version", "kind = known", "updated_at", "changed_at = updated_at", "source", "content_type", "payload"},
+			backColumns: []string{"app", "grp", "name", "version", "known = (kind <> 0)::int", "updated_at", "source", "content_type", "payload"},
 		},
 		&table{
 			what: "clients with registrations", source: objects, schema: "godwit_object", table: "client", key: 1, number: "id",
@@ -85,7 +86,7 @@ func newParts() []part {
 		},
 		// The ids in a chunk are those of the encoding: the events' real ids follow from the chunk's own id.
 		&table{
-			what: "chunks of events", source: events, schema: "godwit_event", table: "chunk", key: 1, end: eventHead,
+			what: "chunks of events", source: events, schema: "godwit_event", table: "chunk", key: 1, end: eventHead, backEnd: eventLog,
 			columns: []string{"id", "app", "data"},
 		},
 		&table{
@@ -204,7 +205,8 @@ func newParts() []part {
 		},
 		&table{
 			what: "attempts to deliver", source: mailbox, schema: "godwit_mailbox", table: "attempt", key: 1, joins: beside,
-			columns: []string{"pos = attempt.pos", "data = attempt.data", "node = ''", "recipient = n.recipient", "at = " + besideAt},
+			columns:     []string{"pos = attempt.pos", "data = attempt.data", "node = ''", "recipient = n.recipient", "at = " + besideAt},
+			backColumns: []string{"pos", "data = string_agg(data, ''::bytea ORDER BY node)"}, backGroup: "pos", // one row for each node
 		},
 		&table{
 			what: "answers of clients", source: mailbox, schema: "godwit_mailbox", table: "reply", key: 1, joins: beside,
@@ -212,9 +214,10 @@ func newParts() []part {
 		},
 		&table{
 			what: "next steps of escalations", source: mailbox, schema: "godwit_mailbox", table: "escalation", key: 1, joins: beside, where: "n.open > 0", // settling deletes it
+			backColumns: []string{"pos", "step", "due_at", "steps"}, backPart: func(b *backTable) returning { return &leavingSteps{*b} },
 			columns: []string{
 				"pos = escalation.pos", "step", "due_at", "recipient = n.recipient", "from_at = max(n.created_at, n.send_at)",
-				"steps = (SELECT p.steps FROM plan p WHERE p.pos = CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END)",
+				"steps = (SELECT p.steps FROM plan p WHERE p.pos = " + contentOf + ")",
 			},
 		},
 		&copies{},
@@ -230,6 +233,9 @@ func newParts() []part {
 }
 
 const (
+	// contentOf is the position of the content of a copy n.
+	contentOf = "CASE n.body_offset WHEN -1 THEN n.pos ELSE n.pos - n.body_offset END"
+
 	beside = " JOIN notification n USING (pos) JOIN recipient r ON r.key = n.recipient"
 	// besideAt is the time that decides how long a row is kept: as long as its copy, or longer if the copy's row does not say when it
 	// ended.
@@ -248,4 +254,22 @@ func eventHead(ctx context.Context, tx tx, c *sqlite.Conn) error {
 	}
 	_, err = tx.Exec(ctx, "UPDATE godwit_event.head SET last = $1, before = $1, bytes = $2", last, bytes)
 	return err
+}
+
+// eventLog makes ids of events continue after the last one assigned, in the file. If a server has ended without taking off its row, events
+// may be missing: the next server looks for them.
+func eventLog(ctx context.Context, tx tx, db *sqlitedb.DB) error {
+	var last, gone int64
+	if err := tx.QueryRow(ctx, "SELECT last, gone FROM godwit_event.head").Scan(&last, &gone); err != nil {
+		return err
+	}
+	var missing int
+	var whole, since int64
+	err := tx.QueryRow(ctx, "SELECT count(*), coalesce(min(whole), 0), coalesce(min(since), 0) FROM godwit_event.emitter").Scan(&missing, &whole, &since)
+	if err != nil {
+		return err
+	}
+	return db.Do(ctx, func(c *sqlite.Conn) error {
+		return sqlitedb.EachOnce(c, "UPDATE log SET last_id = max(last_id, ?1), gone = ?2, lost = mended + (?3 > 0), whole = ?4, since = ?5", []any{last, gone, missing, whole, since}, nil)
+	})
 }

@@ -22,7 +22,7 @@ type slice struct {
 // table is a table that is the same on both sides, or nearly so.
 type table struct {
 	what   string // in words; names the part
-	source func(*Sources) *sqlitedb.DB
+	source func(*Files) *sqlitedb.DB
 	schema string
 	table  string
 	// columns lists the target's columns, those of the key first. A suffix to a column's name gives the source: " bool" if the source has 0
@@ -33,12 +33,21 @@ type table struct {
 	joins   string                                                 // joins of the source, after its name in FROM
 	number  string                                                 // column that the database numbers by itself; "": none
 	end     func(ctx context.Context, tx tx, c *sqlite.Conn) error // further work when all rows are copied; nil: none
+
+	// The way back is derived from these, see back, but for a table that sets one of the following.
+	backColumns []string // of the file, those of the key first, with their sources in PostgreSQL
+	backGroup   string   // columns by which rows are put together
+	backEnd     func(ctx context.Context, tx tx, db *sqlitedb.DB) error
+	backPart    func(b *backTable) returning
 }
 
 var _ part = (*table)(nil)
 
-func (t *table) name() string                 { return t.what }
-func (t *table) from(s *Sources) *sqlitedb.DB { return t.source(s) }
+func (t *table) name() string               { return t.what }
+func (t *table) file(f *Files) *sqlitedb.DB { return t.source(f) }
+
+// id is the table's name in PostgreSQL.
+func (t *table) id() string { return pgx.Identifier{t.schema, t.table}.Sanitize() }
 
 // column splits a column's description.
 func column(s string) (name, source string, truth bool) {
@@ -179,7 +188,7 @@ func (t *table) countOn(ctx context.Context, tx tx, c *sqlite.Conn) error {
 	if err := sqlitedb.Each(c, sql, nil, func(s *sqlite.Stmt) error { last = s.ColumnInt64(0); return nil }); err != nil || last == 0 {
 		return err
 	}
-	_, err := tx.Exec(ctx, "SELECT setval(pg_get_serial_sequence($1, $2), $3)", pgx.Identifier{t.schema, t.table}.Sanitize(), t.number, last)
+	_, err := tx.Exec(ctx, "SELECT setval(pg_get_serial_sequence($1, $2), $3)", t.id(), t.number, last)
 	return err
 }
 
@@ -190,7 +199,7 @@ func (t *table) digest(s slice, sum *digest) {
 }
 
 func (t *table) digestTarget(ctx context.Context, tx tx, sum *digest) error {
-	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s", strings.Join(t.names(), ", "), pgx.Identifier{t.schema, t.table}.Sanitize()))
+	rows, err := tx.Query(ctx, fmt.Sprintf("SELECT %s FROM %s", strings.Join(t.names(), ", "), t.id()))
 	if err != nil {
 		return err
 	}

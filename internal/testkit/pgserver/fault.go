@@ -2,10 +2,13 @@ package pgserver
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -67,6 +70,41 @@ func (s *Server) Replica() (*Server, error) {
 		return nil, fmt.Errorf("start a PostgreSQL that takes over: %w", err)
 	}
 	return c, nil
+}
+
+// Standby starts a replica that follows this server, by the name by which synchronous_standby_names may have it, until Promote.
+func (s *Server) Standby(name string) (*Server, error) {
+	c, err := s.copied(func(c *Server) error {
+		f, err := os.OpenFile(filepath.Join(c.data(), "postgresql.auto.conf"), os.O_APPEND|os.O_WRONLY, 0)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if _, err := fmt.Fprintf(f, "primary_conninfo = 'host=%s user=postgres application_name=%s'\n", s.dir, name); err != nil {
+			return err
+		}
+		signal := filepath.Join(c.data(), "standby.signal")
+		if err := os.WriteFile(signal, nil, 0o600); err != nil {
+			return err
+		}
+		return own(signal, c.as)
+	})
+	if err != nil {
+		return nil, fmt.Errorf("start a PostgreSQL that follows: %w", err)
+	}
+	return c, nil
+}
+
+// Promote makes a replica take over, as pg_ctl does, and returns once it takes writes.
+func (s *Server) Promote() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, filepath.Join(s.bin, "pg_ctl"), "promote", "-w", "-D", s.data())
+	cmd.Dir, cmd.SysProcAttr = s.dir, &syscall.SysProcAttr{Credential: s.as}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("promote PostgreSQL: %w: %s", err, out)
+	}
+	return nil
 }
 
 // copied starts another server on a copy of the files, after prepare.

@@ -143,8 +143,18 @@ func (s *Server) Socket() string { return filepath.Join(s.dir, ".s.PGSQL.5432") 
 func (s *Server) URL() string { return s.Of("postgres") }
 
 // Of returns the URL of a database of the server.
-func (s *Server) Of(database string) string {
-	return "postgres:///" + database + "?" + url.Values{"host": {s.dir}, "user": {"postgres"}, "sslmode": {"disable"}}.Encode()
+func (s *Server) Of(database string) string { return address(database, s.dir, "postgres") }
+
+// As returns the URL of a database of the server for another user.
+func (s *Server) As(user, database string) string { return address(database, s.dir, user) }
+
+// Either returns a URL with two servers: connections take the one that accepts writes.
+func (s *Server) Either(other *Server) string {
+	return address("postgres", s.dir+","+other.dir, "postgres") + "&target_session_attrs=read-write"
+}
+
+func address(database, hosts, user string) string {
+	return "postgres:///" + database + "?" + url.Values{"host": {hosts}, "user": {user}, "sslmode": {"disable"}}.Encode()
 }
 
 // start starts the server and waits until it accepts connections.

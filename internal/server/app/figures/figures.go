@@ -153,27 +153,6 @@ func (s *Server) troubles(ctx context.Context, app string, found *watch.State) {
 	found.Takes = troubled(s.Sources.List(app), ofSource)
 }
 
-// nodes lists the nodes that this one knows, itself first, and the leases of each.
-func (s *Server) nodes(ctx context.Context) (list []watch.Node, owned []watch.Lease, err error) {
-	v, err := s.Cluster(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	list = []watch.Node{{Name: s.Node, Version: s.Version, State: "self", Sessions: s.Core.Hub.Live(), Up: time.Since(s.Begun)}}
-	ms := func(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
-	for _, n := range v.Nodes {
-		if n.State != "self" {
-			list = append(list, watch.Node{
-				Name: n.Name, Version: n.Version, State: n.State, Sessions: n.Sessions, Up: time.Duration(n.UptimeS * float64(time.Second)), Offset: ms(n.ClockOffsetMS), Heard: ms(n.HeardAgoMS), Why: n.Why,
-			})
-		}
-	}
-	for _, l := range v.Leases {
-		owned = append(owned, watch.Lease{Name: l.Name, Holder: l.Holder, Until: time.Time(l.Until)})
-	}
-	return list, owned, nil
-}
-
 // live describes the activity of an app's sessions on this node, and refused connections.
 func (s *Server) live(app string) (l watch.Live) {
 	l.Sessions = s.Core.Hub.ByGateway(app)

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"godwit.dev/godwit/internal/cluster"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/server/httpapi/call"
 	"godwit.dev/godwit/internal/server/httpapi/operator"
 	"godwit.dev/godwit/internal/server/problem"
+	"godwit.dev/godwit/internal/server/watch"
 	"godwit.dev/godwit/internal/store"
 )
 
@@ -59,8 +61,15 @@ func (s *Server) Cluster(ctx context.Context) (v operator.ClusterView, err error
 			v.Database = &operator.DatabaseView{OldestSnapshotS: oldest.Since.Seconds(), HeldBy: oldest.Holder}
 		}
 	}
-	v.Nodes = append(v.Nodes, operator.NodeView{State: "self", Boot: s.Boot, StoreView: storeView(s.Core.Cluster.Pace())})
-	for _, n := range s.Core.Cluster.Nodes() {
+	nodes := s.Core.Cluster.Nodes()
+	names := map[string]string{s.Boot: s.Node}
+	for i := range nodes {
+		names[nodes[i].Boot] = nodes[i].Name
+	}
+	v.Nodes = append(v.Nodes, operator.NodeView{
+		State: "self", Boot: s.Boot, Backup: names[s.Core.Cluster.Backup()], StoreView: storeView(s.Core.Cluster.Pace()),
+	})
+	for _, n := range nodes {
 		state, why := "alive", ""
 		switch {
 		case n.Missing:
@@ -70,7 +79,7 @@ func (s *Server) Cluster(ctx context.Context) (v operator.ClusterView, err error
 		}
 		v.Nodes = append(v.Nodes, operator.NodeView{
 			Name: n.Name, Boot: n.Boot, Version: n.Version, State: state, Sessions: n.Sessions, UptimeS: n.Up.Seconds(),
-			ClockOffsetMS: n.Offset.Milliseconds(), HeardAgoMS: n.Heard.Milliseconds(), Why: why, StoreView: storeView(n.Pace),
+			ClockOffsetMS: n.Offset.Milliseconds(), HeardAgoMS: n.Heard.Milliseconds(), Why: why, Backup: names[n.Backup], StoreView: storeView(n.Pace),
 		})
 	}
 	routes, _ := s.Core.Bus.Routes()
@@ -91,5 +100,51 @@ func storeView(p cluster.Pace) (v operator.StoreView) {
 	if ms := p.Answered.Milliseconds(); p.Answered >= 0 {
 		v.StoreAnsweredMS = &ms
 	}
+	if ms := p.Lag.Milliseconds(); p.Lag >= 0 {
+		v.LagMS = &ms
+	}
 	return v
+}
+
+// nodes describes the nodes that this one knows, itself first.
+func (s *Server) nodes(ctx context.Context) (list watch.Nodes, err error) {
+	v, err := s.Cluster(ctx)
+	if err != nil {
+		return list, err
+	}
+	self := watch.Node{Name: s.Node, Version: s.Version, State: "self", Sessions: s.Core.Hub.Live(), Up: time.Since(s.Begun)}
+	list.List = []watch.Node{self}
+	for i := range v.Nodes {
+		n := &v.Nodes[i]
+		if n.State == self.State {
+			list.List[0].Work = work(n)
+			continue
+		}
+		list.List = append(list.List, watch.Node{
+			Name: n.Name, Version: n.Version, State: n.State, Sessions: n.Sessions, Up: time.Duration(n.UptimeS * float64(time.Second)),
+			Offset: millis(n.ClockOffsetMS), Heard: millis(n.HeardAgoMS), Why: n.Why, Work: work(n),
+		})
+	}
+	for _, l := range v.Leases {
+		list.Owned = append(list.Owned, watch.Lease{Name: l.Name, Holder: l.Holder, Until: time.Time(l.Until)})
+	}
+	if v.Database != nil {
+		list.Oldest = v.Database.HeldBy
+	}
+	return list, nil
+}
+
+func millis(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// work converts the work of a node; nil: not known.
+func work(n *operator.NodeView) *watch.NodeWork {
+	if n.CommitsPerS == nil || n.StoreAnsweredMS == nil {
+		return nil
+	}
+	w := &watch.NodeWork{Backup: n.Backup, Commits: *n.CommitsPerS, Copies: *n.CopiesPerCommit, Queue: *n.StoreQueue, Answered: millis(*n.StoreAnsweredMS)}
+	if n.LagMS != nil {
+		lag := millis(*n.LagMS)
+		w.Lag = &lag
+	}
+	return w
 }

@@ -30,6 +30,7 @@ type StoreView struct {
 	CopiesPerCommit *float64 `json:"copies_per_commit,omitempty"`
 	StoreQueue      *int     `json:"store_queue,omitempty"`
 	StoreAnsweredMS *int64   `json:"store_answered_ago_ms,omitempty"`
+	LagMS           *int64   `json:"lag_ms,omitempty"` // of its hooks, sinks and sources
 }
 
 // NodeView is one node.
@@ -42,7 +43,8 @@ type NodeView struct {
 	UptimeS       float64 `json:"uptime_s"`
 	ClockOffsetMS int64   `json:"clock_offset_ms"`
 	HeardAgoMS    int64   `json:"heard_ago_ms"`
-	Why           string  `json:"why,omitempty"` // it is missing
+	Why           string  `json:"why,omitempty"`    // it is missing
+	Backup        string  `json:"backup,omitempty"` // the node that keeps the names of its recipients, too
 	StoreView
 }
 
@@ -76,7 +78,7 @@ func (a *API) Cluster(c *call.Call) error {
 	}
 	self := NodeView{Name: a.Node, Version: a.Version, State: "self", Sessions: a.Presence.Live(), UptimeS: time.Since(a.started).Seconds()}
 	if len(v.Nodes) > 0 && v.Nodes[0].State == self.State {
-		self.Boot, self.StoreView = v.Nodes[0].Boot, v.Nodes[0].StoreView
+		self.Boot, self.Backup, self.StoreView = v.Nodes[0].Boot, v.Nodes[0].Backup, v.Nodes[0].StoreView
 		v.Nodes = v.Nodes[1:]
 	}
 	v.Nodes = append([]NodeView{self}, v.Nodes...)

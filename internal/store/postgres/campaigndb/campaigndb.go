@@ -23,6 +23,15 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
+// Migrations returns the scripts of the schema's tables, for code that reads or fills these without a store.
+func Migrations() (fs.FS, error) {
+	scripts, err := fs.Sub(files, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("read the tables of the campaign store: %w", err)
+	}
+	return scripts, nil
+}
+
 // Config configures the store. Only URL is required; the zero values of the other fields are good defaults.
 type Config struct {
 	URL string
@@ -64,7 +73,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	migrations, err := fs.Sub(files, "migrations")
+	migrations, err := Migrations()
 	if err != nil {
 		return nil, fmt.Errorf("open campaign store: %w", err)
 	}

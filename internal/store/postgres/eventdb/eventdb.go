@@ -26,6 +26,15 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
+// Migrations returns the scripts of the schema's tables, for code that reads or fills these without a store.
+func Migrations() (fs.FS, error) {
+	scripts, err := fs.Sub(files, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("read the tables of the event log: %w", err)
+	}
+	return scripts, nil
+}
+
 const (
 	readers = 3           // connections for readers of events that are not in memory; one app never occupies all of them
 	conns   = readers + 3 // these and one each for storing, reading other nodes' events, and deleting
@@ -86,7 +95,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	migrations, err := fs.Sub(files, "migrations")
+	migrations, err := Migrations()
 	if err != nil {
 		return nil, fmt.Errorf("open event log: %w", err)
 	}

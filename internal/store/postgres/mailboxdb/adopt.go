@@ -168,7 +168,12 @@ func EachAdopted(ctx context.Context, tx pgx.Tx, each func(*Adopted) error) erro
 		sql += "\nUNION ALL " + all(days, `SELECT pos, recipient, seq, id, created_at, send_at, expires_at, settled_at, delivered_at, hash, attempts, flags,
 			status, false, '', 0::bigint, NULL::bytea FROM stub_%[1]d`)
 	}
-	rows, err := tx.Query(ctx, sql)
+	return eachAdopted(ctx, tx, sql, each)
+}
+
+// eachAdopted reads the copies of a query in the form of EachAdopted.
+func eachAdopted(ctx context.Context, tx pgx.Tx, sql string, each func(*Adopted) error, args ...any) error {
+	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
 		return err
 	}

@@ -21,6 +21,15 @@ import (
 //go:embed schema/*.sql
 var schema embed.FS
 
+// Migrations returns the scripts of the schema's tables, for code that reads or fills these without a store.
+func Migrations() (fs.FS, error) {
+	scripts, err := fs.Sub(schema, "schema")
+	if err != nil {
+		return nil, fmt.Errorf("read the tables of the mailboxes: %w", err)
+	}
+	return scripts, nil
+}
+
 // Config configures the mailboxes' store. Only URL is required; the zero values of the other fields are good defaults.
 type Config struct {
 	URL string
@@ -100,7 +109,7 @@ var (
 // Open opens the mailboxes of a database, and creates missing tables.
 func Open(ctx context.Context, cfg Config) (*Store, error) {
 	cfg.setDefaults()
-	migrations, err := fs.Sub(schema, "schema")
+	migrations, err := Migrations()
 	if err != nil {
 		return nil, fmt.Errorf("open mailboxes: %w", err)
 	}

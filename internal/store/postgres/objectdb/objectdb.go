@@ -18,6 +18,15 @@ import (
 //go:embed migrations/*.sql
 var files embed.FS
 
+// Migrations returns the scripts of the schema's tables, for code that reads or fills these without a store.
+func Migrations() (fs.FS, error) {
+	scripts, err := fs.Sub(files, "migrations")
+	if err != nil {
+		return nil, fmt.Errorf("read the tables of the object store: %w", err)
+	}
+	return scripts, nil
+}
+
 // Config names the database. The zero value of every field but URL is a good default.
 type Config struct {
 	URL string
@@ -53,7 +62,7 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	if cfg.MaxConns == 0 {
 		cfg.MaxConns = 8
 	}
-	migrations, err := fs.Sub(files, "migrations")
+	migrations, err := Migrations()
 	if err != nil {
 		return nil, fmt.Errorf("open object store: %w", err)
 	}

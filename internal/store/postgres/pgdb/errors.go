@@ -24,16 +24,17 @@ func Error(op string, err error) error {
 
 // Codes of errors, see PostgreSQL's documentation, appendix A.
 const (
-	serializationFailure = "40001"
-	deadlockDetected     = "40P01"
-	diskFull             = "53100"
-	tooManyConnections   = "53300"
-	readOnlyTransaction  = "25006"
-	uniqueViolation      = "23505"
-	lockNotAvailable     = "55P03"
-	connectionException  = "08"    // a class
-	operatorIntervention = "57P"   // the server shuts down, starts up, or has crashed
-	idleInTransaction    = "25P03" // the session was ended meanwhile
+	serializationFailure  = "40001"
+	deadlockDetected      = "40P01"
+	diskFull              = "53100"
+	tooManyConnections    = "53300"
+	readOnlyTransaction   = "25006"
+	uniqueViolation       = "23505"
+	lockNotAvailable      = "55P03"
+	insufficientPrivilege = "42501"
+	connectionException   = "08"    // a class
+	operatorIntervention  = "57P"   // the server shuts down, starts up, or has crashed
+	idleInTransaction     = "25P03" // the session was ended meanwhile
 )
 
 // code returns the SQLSTATE of an error that the database reported, and "" for any other error.

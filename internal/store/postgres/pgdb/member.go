@@ -3,6 +3,9 @@ package pgdb
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -80,4 +83,33 @@ func (ls *Leases) Forget(ctx context.Context, node string) error {
 		}
 	}
 	return Error("forget node "+node, ErrUnknownNode)
+}
+
+// MigrateLeases makes the tables of leases where there are none, for code that uses a database without being a node.
+func MigrateLeases(ctx context.Context, url string, log *slog.Logger) error {
+	files, err := fs.Sub(leaseFiles, "lease")
+	if err != nil {
+		return fmt.Errorf("read the tables of leases: %w", err)
+	}
+	return Migrate(ctx, Config{URL: url, Schema: LeaseSchema, Migrations: files, Log: log})
+}
+
+// LiveNodes lists the nodes that hold their names, if the database ever had any. conn belongs to none.
+func LiveNodes(ctx context.Context, conn *pgx.Conn) (list []string, err error) {
+	there := false
+	if err := conn.QueryRow(ctx, "SELECT to_regclass('"+LeaseSchema+".lease') IS NOT NULL").Scan(&there); err != nil || !there {
+		return nil, Error("list nodes", err)
+	}
+	const sql = "SELECT substr(name, length($2) + 1) FROM " + LeaseSchema + ".lease WHERE starts_with(name, $2) AND until > " + leaseNow + " ORDER BY name"
+	rows, err := conn.Query(ctx, sql, nil, ofNodes)
+	if err == nil {
+		list, err = pgx.CollectRows(rows, pgx.RowTo[string])
+	}
+	return list, Error("list nodes", err)
+}
+
+// LastUse returns a number that grows whenever a node starts: the greatest epoch of a lease.
+func LastUse(ctx context.Context, conn *pgx.Conn) (epoch int64, err error) {
+	err = conn.QueryRow(ctx, "SELECT coalesce(max(epoch), 0) FROM "+LeaseSchema+".lease").Scan(&epoch)
+	return epoch, Error("read when nodes used the database", err)
 }

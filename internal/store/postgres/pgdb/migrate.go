@@ -85,7 +85,7 @@ func (db *DB) version(ctx context.Context, tx pgx.Tx) (v int, err error) {
 	}
 	if !found {
 		if _, err := tx.Exec(ctx, "CREATE SCHEMA "+pgx.Identifier{db.schema}.Sanitize()); err != nil {
-			return 0, fmt.Errorf("make the schema: %w", err)
+			return 0, fmt.Errorf("make the schema: %w", db.mayNot(ctx, err, "make schemas in database %[2]s; its owner can allow that: GRANT CREATE ON DATABASE %[2]s TO %[1]s"))
 		}
 	}
 	if err := tx.QueryRow(ctx, "SELECT EXISTS (SELECT FROM pg_tables WHERE schemaname = $1 AND tablename = 'migration')", db.schema).Scan(&found); err != nil {
@@ -93,7 +93,7 @@ func (db *DB) version(ctx context.Context, tx pgx.Tx) (v int, err error) {
 	}
 	if !found {
 		if _, err := tx.Exec(ctx, migrationTable); err != nil {
-			return 0, fmt.Errorf("make the table of migrations: %w", err)
+			return 0, fmt.Errorf("make the table of migrations: %w", db.mayNot(ctx, err, "make tables in schema %[3]s; its owner can hand it over: ALTER SCHEMA %[3]s OWNER TO %[1]s"))
 		}
 	}
 	err = tx.QueryRow(ctx, "SELECT coalesce(max(version), 0) FROM migration").Scan(&v)
@@ -111,4 +111,18 @@ func apply(ctx context.Context, tx pgx.Tx, files fs.FS, version int, name string
 	}
 	_, err = tx.Exec(ctx, "INSERT INTO migration (version, name, applied_at) VALUES ($1, $2, (extract(epoch FROM clock_timestamp()) * 1000)::bigint)", version, name)
 	return err
+}
+
+// mayNot adds to an error of a user without a right what the right is and who gives it. The places in the text are the user, the database and
+// the schema.
+func (db *DB) mayNot(ctx context.Context, err error, text string) error {
+	if code(err) != insufficientPrivilege {
+		return err
+	}
+	var user, database string
+	if asked := db.pool.QueryRow(ctx, "SELECT quote_ident(current_user), quote_ident(current_database())").Scan(&user, &database); asked != nil {
+		return err
+	}
+	schema := pgx.Identifier{db.schema}.Sanitize()
+	return fmt.Errorf("user %s may not %s: %w", user, fmt.Sprintf(text, user, database, schema), err)
 }

@@ -64,6 +64,17 @@ func Open(ctx context.Context, cfg Config) (*DB, error) {
 	return db, nil
 }
 
+// Migrate brings a schema up to date, for code that reads or fills its tables without a store.
+func Migrate(ctx context.Context, cfg Config) error {
+	cfg.MaxConns, cfg.Now = 2, time.Now // checkSessions compares two
+	db, err := Open(ctx, cfg)
+	if err != nil {
+		return err
+	}
+	db.Close()
+	return nil
+}
+
 // Connect connects and checks as Open does, but uses no schema of its own and changes nothing.
 func Connect(ctx context.Context, cfg Config) (*DB, error) {
 	cfg.Schema = "pg_catalog"

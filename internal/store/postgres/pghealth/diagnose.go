@@ -51,8 +51,26 @@ func (f *Figures) judge() []Finding {
 		Check: "PostgreSQL", OK: true,
 		Detail: fmt.Sprintf("version %s, %d of %d connections in use", f.Version, f.Connections, f.MaxConnections),
 	}}
+	list = append(list, f.judgeRights())
 	list = append(list, f.judgeHorizon()...)
 	return append(list, f.judgeVacuum(), f.judgeCommits())
+}
+
+// judgeRights looks whether the user can make and change the tables.
+func (f *Figures) judgeRights() Finding {
+	grant := fmt.Sprintf("GRANT CREATE ON DATABASE %s TO %s", f.Database, f.User)
+	switch {
+	case f.Foreign != "":
+		return Finding{
+			Check: "rights", Detail: fmt.Sprintf("%s do not belong to user %s, which so cannot change their tables when a new version needs that", f.Foreign, f.User),
+			Hint: "REASSIGN OWNED BY their owner TO " + f.User + " in this database, or ALTER SCHEMA and ALTER TABLE … OWNER TO " + f.User,
+		}
+	case !f.Creates && f.Schemas == 0:
+		return Finding{Check: "rights", Detail: fmt.Sprintf("user %s may not make schemas in database %s", f.User, f.Database), Hint: grant + ", by the database's owner"}
+	case !f.Creates:
+		return Finding{Check: "rights", OK: true, Detail: fmt.Sprintf("user %s owns its schemas; a version that brings another one needs %s", f.User, grant)}
+	}
+	return Finding{Check: "rights", OK: true, Detail: fmt.Sprintf("user %s makes its own schemas, and needs no more", f.User)}
 }
 
 // held reports whether the holder exceeds these thresholds.
@@ -74,11 +92,19 @@ func (f *Figures) judgeHorizon() (list []Finding) {
 	}
 	switch {
 	case len(list) == 0:
-		list = []Finding{{Check: "horizon", OK: true, Detail: "nobody keeps dead rows from being removed"}}
+		list = []Finding{{Check: "horizon", OK: true, Detail: "nobody keeps dead rows from being removed" + f.asFarAsSeen()}}
 	case more > 0:
 		list[maxHolders-1].Detail += fmt.Sprintf("; and %d more do so", more)
 	}
 	return list
+}
+
+// asFarAsSeen says what a user without the right to see other users' sessions misses.
+func (f *Figures) asFarAsSeen() string {
+	if f.Monitors {
+		return ""
+	}
+	return fmt.Sprintf(", as far as user %[1]s sees: other users' sessions are hidden from it (GRANT pg_monitor TO %[1]s shows them)", f.User)
 }
 
 // Oldest is what keeps dead rows from being removed.
@@ -135,12 +161,15 @@ func (o *Holder) hint() string {
 	return "end its transaction; if nobody can: SELECT pg_terminate_backend(" + o.Name + ")"
 }
 
+// orProvider is the way of those who are no superuser.
+const orProvider = "; of a managed database: in the parameters that its provider lets you set"
+
 func (f *Figures) judgeVacuum() Finding {
 	switch {
 	case !f.Autovacuum:
-		return Finding{Check: "vacuum", Detail: "autovacuum is off: dead rows are never removed", Hint: "ALTER SYSTEM SET autovacuum = on; SELECT pg_reload_conf()"}
+		return Finding{Check: "vacuum", Detail: "autovacuum is off: dead rows are never removed", Hint: "ALTER SYSTEM SET autovacuum = on; SELECT pg_reload_conf()" + orProvider}
 	case !f.TrackCounts:
-		return Finding{Check: "vacuum", Detail: "track_counts is off, so autovacuum does not see which tables need it", Hint: "ALTER SYSTEM SET track_counts = on; SELECT pg_reload_conf()"}
+		return Finding{Check: "vacuum", Detail: "track_counts is off, so autovacuum does not see which tables need it", Hint: "ALTER SYSTEM SET track_counts = on; SELECT pg_reload_conf()" + orProvider}
 	}
 	dead := int64(0)
 	for _, r := range f.Rows {
@@ -155,10 +184,10 @@ func (f *Figures) judgeCommits() Finding {
 	case f.SynchronousCommit == "off":
 		return Finding{
 			Check: "commits", Detail: "synchronous_commit is off: " + lost,
-			Hint: "it may be set for the server, the database or the user: ALTER SYSTEM, ALTER DATABASE or ALTER ROLE … SET synchronous_commit = on",
+			Hint: "it may be set for the server, the database or the user: ALTER SYSTEM, ALTER DATABASE or ALTER ROLE … SET synchronous_commit = on" + orProvider,
 		}
 	case !f.Fsync || !f.FullPageWrites:
-		return Finding{Check: "commits", Detail: "fsync or full_page_writes is off: " + lost + ", and the whole database may be damaged", Hint: "set both to on in postgresql.conf"}
+		return Finding{Check: "commits", Detail: "fsync or full_page_writes is off: " + lost + ", and the whole database may be damaged", Hint: "set both to on in postgresql.conf" + orProvider}
 	}
 	return Finding{Check: "commits", OK: true, Detail: "on disk before they are answered (synchronous_commit = " + f.SynchronousCommit + ")"}
 }

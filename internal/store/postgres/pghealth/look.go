@@ -42,6 +42,11 @@ type Figures struct {
 	Connections, MaxConnections int64
 	Autovacuum, TrackCounts     bool
 	SynchronousCommit           string // of this user's sessions
+	User, Database              string
+	Monitors                    bool   // the user sees other users' sessions
+	Creates                     bool   // the user may make schemas
+	Schemas                     int64  // of nodes
+	Foreign                     string // those of them that belong to others
 	Fsync, FullPageWrites       bool
 
 	Holders  []Holder // the oldest first
@@ -67,11 +72,15 @@ func (h *Health) settings(ctx context.Context, f *Figures) error {
 SELECT current_setting('server_version'), current_setting('max_connections')::bigint,
 	(SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend'),
 	current_setting('autovacuum')::boolean, current_setting('track_counts')::boolean, current_setting('synchronous_commit'),
-	current_setting('fsync')::boolean, current_setting('full_page_writes')::boolean,
+	current_setting('fsync')::boolean, current_setting('full_page_writes')::boolean, 
+	quote_ident(current_user), quote_ident(current_database()), pg_has_role('pg_read_all_stats', 'USAGE'), has_database_privilege(current_database(), 'CREATE'),
+	(SELECT count(*) FROM pg_namespace WHERE starts_with(nspname, 'godwit_')),
+	(SELECT coalesce(string_agg(nspname, ', ' ORDER BY nspname), '') FROM pg_namespace WHERE starts_with(nspname, 'godwit_') AND NOT pg_has_role(nspowner, 'USAGE')),
 	(SELECT wal_bytes::bigint FROM pg_stat_wal),
 	coalesce((SELECT n_tup_ins FROM pg_stat_user_tables WHERE schemaname = 'godwit_mailbox' AND relname = 'pending'), 0)`
 	return h.db.Pool().QueryRow(ctx, sql).Scan(&f.Version, &f.MaxConnections, &f.Connections, &f.Autovacuum, &f.TrackCounts,
-		&f.SynchronousCommit, &f.Fsync, &f.FullPageWrites, &f.WALBytes, &f.Copies)
+		&f.SynchronousCommit, &f.Fsync, &f.FullPageWrites,
+		&f.User, &f.Database, &f.Monitors, &f.Creates, &f.Schemas, &f.Foreign, &f.WALBytes, &f.Copies)
 }
 
 // holdersSQL lists holders without those that vacuum itself ignores: sessions of other databases, and vacuum.

@@ -69,6 +69,17 @@ func (s *Server) Replica(t testing.TB) *Server {
 	return &Server{c}
 }
 
+// Standby starts a replica that follows this server until Promote. It is removed when the test ends.
+func (s *Server) Standby(t testing.TB, name string) *Server {
+	t.Helper()
+	c, err := s.Server.Standby(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return &Server{c}
+}
+
 // shared is the server of this test binary. It ends with the process.
 var shared struct {
 	sync.Mutex

@@ -48,6 +48,15 @@ func OpenGuarded(ctx context.Context, path string, g sqlitedb.Guard, log *slog.L
 	return &Store{Store: appsql.New(file{db}), db: db}, nil
 }
 
+// OpenFile opens or creates the file without a store, for code that fills it with rows. No server may use it meanwhile.
+func OpenFile(ctx context.Context, path string, g sqlitedb.Guard, log *slog.Logger) (*sqlitedb.DB, error) {
+	db, err := sqlitedb.Open(ctx, path, sqlitedb.Options{AppID: appID, Migrations: migrations, Guard: g, Log: log}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("open app store: %w", err)
+	}
+	return db, nil
+}
+
 // tally counts the rows. There are few.
 func tally(c *sqlite.Conn) (t sqlitedb.Tally, err error) {
 	err = sqlitedb.Each(c, Tally, nil, func(s *sqlite.Stmt) error {

@@ -93,6 +93,19 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	return &Store{db: db, cfg: cfg}, nil
 }
 
+// OpenFile opens or creates the file without a store, for code that fills it with rows. No server may use it meanwhile.
+func OpenFile(ctx context.Context, path string, g sqlitedb.Guard, log *slog.Logger) (*sqlitedb.DB, error) {
+	scripts, err := migrations()
+	if err != nil {
+		return nil, fmt.Errorf("open campaign store: %w", err)
+	}
+	db, err := sqlitedb.Open(ctx, path, sqlitedb.Options{AppID: appID, Migrations: scripts, Guard: g, Log: log}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("open campaign store: %w", err)
+	}
+	return db, nil
+}
+
 // Close writes the queued operations and closes the file.
 func (s *Store) Close() error { return s.db.Close() }
 

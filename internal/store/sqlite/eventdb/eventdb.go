@@ -102,6 +102,15 @@ func Open(ctx context.Context, path string, o Options) (*Log, error) {
 	return l, nil
 }
 
+// OpenFile opens or creates the file without a store, for code that fills it with rows. No server may use it meanwhile.
+func OpenFile(ctx context.Context, path string, g sqlitedb.Guard, log *slog.Logger) (*sqlitedb.DB, error) {
+	db, err := sqlitedb.Open(ctx, path, sqlitedb.Options{AppID: appID, Migrations: migrations, Guard: g, Log: log}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("open event log: %w", err)
+	}
+	return db, nil
+}
+
 // prepare reads the state of the log. Commits need not reach the disk: a crash may lose the last events anyway, and an fsync every 25 ms
 // would slow down the mailbox's fsyncs.
 func (l *Log) prepare(c *sqlite.Conn) error {

@@ -253,3 +253,10 @@ func OpenUnpacked(ctx context.Context, path string) (*sqlitedb.DB, error) {
 func OpenFormer(ctx context.Context, path string) (*sqlitedb.DB, error) {
 	return sqlitedb.Open(ctx, path, sqlitedb.Options{AppID: appID, Migrations: []string{schema1, schema2, schema3, schema4}}, nil)
 }
+
+// Tails returns how many slices have their index in memory.
+func Tails(s *Store) int {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return len(s.tails)
+}

@@ -326,7 +326,8 @@ func (l *loader) makeTails(ctx context.Context) error {
 	s := l.s
 	bits := s.cfg.sliceBits
 	first, last := s.sealed.next(), l.last>>bits
-	err := l.query(ctx, "SELECT min(p) FROM (SELECT min(pos) AS p FROM notification UNION ALL SELECT min(first) FROM pack)", nil, func(st *sqlite.Stmt) error {
+	const oldest = "SELECT min(p) FROM (SELECT min(pos) AS p FROM notification WHERE pos >= ?1 UNION ALL SELECT min(first) FROM pack WHERE first >= ?1)"
+	err := l.query(ctx, oldest, []any{first << bits}, func(st *sqlite.Stmt) error {
 		if st.ColumnType(0) == sqlite.TypeNull {
 			first = max(first, last)
 		} else {

@@ -38,6 +38,10 @@ var (
 	schema8 string
 )
 
+func migrations() []string {
+	return []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7, schema8}
+}
+
 const appID = 0x47644d62 // "GdMb": application_id of mailbox files
 
 // Config configures a mailbox file. The zero value of every field is a good default.
@@ -85,9 +89,12 @@ func (c *Config) setDefaults() {
 		c.minPacked = minPacked
 	}
 	if c.sliceBits == 0 {
-		c.sliceBits = 16
+		c.sliceBits = sliceBits
 	}
 }
+
+// sliceBits: 2^sliceBits rows are sealed together.
+const sliceBits = 16
 
 // minCopyAfter is the smallest size of the log in bytes at which it is copied into the file. The ballast must hold that much, and with a
 // smaller log the disk would be busy with syncs alone.
@@ -169,7 +176,7 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	}
 	s.space = space
 	s.db, err = sqlitedb.Open(ctx, path, sqlitedb.Options{
-		AppID: appID, Migrations: []string{schema1, schema2, schema3, schema4, schema5, schema6, schema7, schema8}, CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Guard: cfg.Guard, Fatal: cfg.Fatal, Log: cfg.Log,
+		AppID: appID, Migrations: migrations(), CopyAfter: max(cfg.Ballast/2, minCopyAfter), VFS: cfg.VFS, Guard: cfg.Guard, Fatal: cfg.Fatal, Log: cfg.Log,
 		Hooks: sqlitedb.Hooks{Committed: s.committed, Failed: s.failed, Lastly: s.lastly, Count: s.tally},
 	}, s.prepare)
 	if err != nil {

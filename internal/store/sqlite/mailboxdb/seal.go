@@ -7,6 +7,8 @@ import (
 	"slices"
 
 	"zombiezen.com/go/sqlite"
+
+	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
 // sealSlice is how many index blocks, of 4 KB each, one commit writes.
@@ -54,38 +56,45 @@ func (s *Store) seal(ctx context.Context, t *tail) error {
 	if err := s.fold(ctx, t); err != nil {
 		return err
 	}
+	fences, filter, err := writeSlice(ctx, s.db, t)
+	if err != nil {
+		return err
+	}
+	s.sealed.add(&sealedSlice{number: t.number, fences: fences}, filter)
+	s.mu.Lock()
+	s.tails = slices.Clone(s.tails[1:])
+	s.mu.Unlock()
+	return s.dropSettlements(ctx, t.settlements)
+}
+
+// writeSlice writes the index of a slice.
+func writeSlice(ctx context.Context, db *sqlitedb.DB, t *tail) (fences [2][]uint64, filter []byte, err error) {
 	keys := t.keys[:t.n]
 	runs := [2]sortedRun{makeRun(keys, ^uint64(0)), makeRun(keys, recipientMask)}
-	filter := makeFilter(keys, s.sealed.filterSize())
+	filter = makeFilter(keys, filterSize(t.bits))
 	for run, r := range runs {
 		block := 0
 		for chunk := range slices.Chunk(r.blocks, sealSlice) {
-			err := s.db.DoBulk(ctx, len(chunk), func(c *sqlite.Conn) error { return writeBlocks(c, t.number, run, block, chunk) })
+			err := db.DoBulk(ctx, len(chunk), func(c *sqlite.Conn) error { return writeBlocks(c, t.number, run, block, chunk) })
 			if err != nil {
-				return err
+				return fences, nil, err
 			}
 			block += len(chunk)
 		}
+		fences[run] = r.fences
 	}
-	err := s.db.DoBulk(ctx, 1, func(c *sqlite.Conn) error {
+	err = db.DoBulk(ctx, 1, func(c *sqlite.Conn) error {
 		st, err := c.Prepare("INSERT OR REPLACE INTO slice(number, filter, ids, owners) VALUES (?1, ?2, ?3, ?4)")
 		if err != nil {
 			return err
 		}
 		st.BindInt64(1, t.number)
 		st.BindBytes(2, filter)
-		st.BindBytes(3, encodeKeys(runs[runIDs].fences))
-		st.BindBytes(4, encodeKeys(runs[runOwners].fences))
+		st.BindBytes(3, encodeKeys(fences[runIDs]))
+		st.BindBytes(4, encodeKeys(fences[runOwners]))
 		return exec(st)
 	})
-	if err != nil {
-		return err
-	}
-	s.sealed.add(&sealedSlice{number: t.number, fences: [2][]uint64{runs[runIDs].fences, runs[runOwners].fences}}, filter)
-	s.mu.Lock()
-	s.tails = slices.Clone(s.tails[1:])
-	s.mu.Unlock()
-	return s.dropSettlements(ctx, t.settlements)
+	return fences, filter, err
 }
 
 func writeBlocks(c *sqlite.Conn, number int64, run, first int, blocks [][]byte) error {

@@ -43,7 +43,9 @@ type sealedSlice struct {
 	column int
 }
 
-func (x *sealedSlices) filterSize() uint { return x.bits + 4 }
+func (x *sealedSlices) filterSize() uint { return filterSize(x.bits) }
+
+func filterSize(sliceBits uint) uint { return sliceBits + 4 }
 
 func (x *sealedSlices) all() []*sealedSlice {
 	if l := x.list.Load(); l != nil {

@@ -74,6 +74,15 @@ func Open(ctx context.Context, path string, cfg Config) (*Store, error) {
 	return s, nil
 }
 
+// OpenFile opens or creates the file without a store, for code that fills it with rows. No server may use it meanwhile.
+func OpenFile(ctx context.Context, path string, g sqlitedb.Guard, log *slog.Logger) (*sqlitedb.DB, error) {
+	db, err := sqlitedb.Open(ctx, path, sqlitedb.Options{AppID: appID, Migrations: []string{schema1}, Guard: g, Log: log}, nil)
+	if err != nil {
+		return nil, fmt.Errorf("open object store: %w", err)
+	}
+	return db, nil
+}
+
 // Close writes the queued operations and closes the file.
 func (s *Store) Close() error { return s.db.Close() }
 
