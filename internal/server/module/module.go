@@ -104,7 +104,9 @@ type Services struct {
 	Now     func() time.Time
 	Node    string // this node's name
 	Version string
-	Access  *access.Registry
+	// PublicURL is where people outside reach this server. Empty: unknown.
+	PublicURL string
+	Access    *access.Registry
 	Mailbox *mailbox.Mailbox
 	Publishing
 	Hub      *session.Hub
