@@ -190,18 +190,20 @@ func (p *pushService) send(by string, m sending) {
 	}
 }
 
-// receives checks that the worker gets these messages next.
+// receives checks that the worker gets these messages next, in any order: it reports them side by side.
 func (p *pushService) receives(texts ...string) {
 	p.Helper()
 	ctx := timeout(p.T)
-	for _, want := range texts {
+	for left := slices.Clone(texts); len(left) > 0; {
 		select {
 		case got := <-p.reports:
-			if got != want {
-				p.Fatalf("the worker got %q, want %q", got, want)
+			i := slices.Index(left, got)
+			if i < 0 {
+				p.Fatalf("the worker got %q, want one of %q", got, left)
 			}
+			left = slices.Delete(left, i, i+1)
 		case <-ctx.Done():
-			p.Fatalf("the worker did not get %q", want)
+			p.Fatalf("the worker did not get %q", left)
 		}
 	}
 }

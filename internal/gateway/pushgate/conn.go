@@ -225,7 +225,8 @@ func (c *conn) Write(k frame.ServerKind, _, tail []byte) bool {
 	switch k {
 	case frame.ServerNotification:
 		c.set(served)
-		return c.send(tail)
+		var head [websocket.MaxHeader]byte
+		return c.out.Write(websocket.AppendHeader(head[:0], websocket.Text, len(tail)), tail)
 	case frame.ServerWelcome:
 		c.gate.counts.hellos.Inc()
 		taken := c.send(encode(helloAnswer{Type: typeHello, UAID: c.uaid, Status: http.StatusOK, WebPush: true, Broadcasts: map[string]string{}}))

@@ -50,15 +50,19 @@ func Module() module.Module {
 	return module.Module{
 		Name: Name, Settings: &s, Tables: module.Tables{SQLite: lite, Postgres: pg},
 		Start: func(_ context.Context, h *module.Host) error {
+			c := newCounts()
+			if err := h.Metrics(c.collectors()...); err != nil {
+				return err
+			}
 			if !s.On {
 				return mount(h, http.HandlerFunc(off), http.HandlerFunc(off), http.HandlerFunc(off))
 			}
-			return start(h, &s)
+			return start(h, &s, c)
 		},
 	}
 }
 
-func start(h *module.Host, s *settings) error {
+func start(h *module.Host, s *settings, c counts) error {
 	cfg := Config{
 		Hub: h.Hub, Reactor: h.Reactor, Publisher: h.Publisher, Mailbox: h.Mailbox, Now: h.Now, Log: h.Log,
 		Channels: &channeldb.Store{DB: h.Database, Most: s.Channels, Now: h.Now},
@@ -68,12 +72,12 @@ func start(h *module.Host, s *settings) error {
 		cfg.Registers = limit.NewAddrs(float64(s.Registers)/60, false)
 	}
 	g := New(cfg)
+	g.counts = c
 	h.Close("push service", closing, g.Close)
 	if s.KeepDays > 0 {
 		h.Run("push devices that stay away", patience, g.Sweep)
 	}
 	return errors.Join(
-		h.Metrics(g.counts.collectors()...),
 		h.Page(module.Page{Path: "/ui/push-service", Label: "Push service", Role: signin.View, Show: g.page}),
 		mount(h, g, http.HandlerFunc(g.Endpoint), http.HandlerFunc(g.Message)),
 	)

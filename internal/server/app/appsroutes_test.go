@@ -203,7 +203,7 @@ var meetings = map[string]how{
 	"GET /sdk/{file}":            {params: map[string]string{"file": "godwit.js"}},
 	"GET /":                      {},
 
-	"GET /push":                    {},
+	"GET /push":                     {},
 	"GET /wpush/{version}/{token}":  {params: map[string]string{"version": "v1", "token": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}},
 	"POST /wpush/{version}/{token}": {params: map[string]string{"version": "v1", "token": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}, body: "of-red"},
 	"DELETE /m/{id}":                {params: id("AAAAAAAAAAAAAAAAAAAAAA")},

@@ -21,8 +21,10 @@ func (c *clock) now() time.Time { return c.at }
 // each runs a test on each database.
 func each(t *testing.T, test func(t *testing.T, s *channeldb.Store, at *clock)) {
 	for name, cfg := range map[string]func(t *testing.T) store.Config{
-		"sqlite":   func(t *testing.T) store.Config { return store.Config{Data: t.TempDir()} },
-		"postgres": func(t *testing.T) store.Config { return store.Config{Data: t.TempDir(), Postgres: pgtest.Database(t), Node: "n1", Boot: "bootaaaa"} },
+		"sqlite": func(t *testing.T) store.Config { return store.Config{Data: t.TempDir()} },
+		"postgres": func(t *testing.T) store.Config {
+			return store.Config{Data: t.TempDir(), Postgres: pgtest.Database(t), Node: "n1", Boot: "bootaaaa"}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := cfg(t)
