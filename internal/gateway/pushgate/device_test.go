@@ -1,6 +1,7 @@
 package pushgate_test
 
 import (
+	"net/http"
 	"net/netip"
 	"strings"
 	"sync"
@@ -100,8 +101,12 @@ func TestRegistrationsAreRefusedWithAStatus(t *testing.T) {
 		channel, key string
 		status       int
 	}{
-		{"x", "", 400}, {strings.Repeat("a", 4000), "", 400}, {"deadbeef-0000-4000-8000-0123456789a\"", "", 400},
-		{newChannel(), "af1883%&!@#*(", 400}, {newChannel(), "BAAA", 400}, {newChannel(), "B" + strings.Repeat("A", 86), 400},
+		{"x", "", 400},
+		{strings.Repeat("a", 4000), "", 400},
+		{"deadbeef-0000-4000-8000-0123456789a\"", "", 400},
+		{newChannel(), "af1883%&!@#*(", 400},
+		{newChannel(), "BAAA", 400},
+		{newChannel(), "B" + strings.Repeat("A", 86), 400},
 	} {
 		if a := d.ask(map[string]any{"messageType": "register", "channelID": c.channel, "key": c.key}); a.Status != c.status || a.PushEndpoint != "" {
 			t.Errorf("channel %.50s, key %s: %+v, want status %d", c.channel, c.key, a, c.status)
@@ -203,7 +208,7 @@ func TestHandshakeNeedsTheSubprotocol(t *testing.T) {
 		if (err == nil) != c.ok {
 			t.Errorf("offer %v: %v", c.offer, err)
 		}
-		if err != nil && resp.StatusCode != 400 {
+		if err != nil && resp.StatusCode != http.StatusBadRequest {
 			t.Errorf("offer %v is answered with %d", c.offer, resp.StatusCode)
 		}
 		if ws != nil {

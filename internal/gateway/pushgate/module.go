@@ -112,7 +112,9 @@ func (g *Gateway) page(ctx context.Context, _ string) (module.View, error) {
 		what string
 		n    int64
 	}{
-		{"Devices", devices}, {"Channels", channels}, {"Channels that only one sender may use", bound},
+		{"Devices", devices},
+		{"Channels", channels},
+		{"Channels that only one sender may use", bound},
 		{"Devices connected to this node", int64(g.cfg.Hub.ByGateway(App)["push"])},
 	} {
 		v.Rows = append(v.Rows, []string{row.what, strconv.FormatInt(row.n, 10)})
