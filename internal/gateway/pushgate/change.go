@@ -88,7 +88,7 @@ func (x *change) store(ctx context.Context) (status int, endpoint string) {
 	return statusDone, x.c.origin + endpointPath(x.sender) + token
 }
 
-// answer tells the device what became of its registration. What it sent comes back cut to the length of a channel's name.
+// answer tells the device what became of its registration. The answer repeats the channel's name, cut to the length of a UUID.
 func (x *change) answer(status int, endpoint string) {
 	kind := typeRegister
 	if x.end {

@@ -36,7 +36,7 @@ func newCounts() counts {
 	return c
 }
 
-// collectors are all of them.
+// collectors lists all metrics.
 func (c *counts) collectors() []prometheus.Collector {
 	return []prometheus.Collector{c.hellos, c.broken, c.nacks, c.swept, c.messages, c.refusals, c.acks, c.registrations, c.leaves}
 }
