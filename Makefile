@@ -150,7 +150,7 @@ plugin: ## make the zip of the plug-in for WordPress
 
 # The tools that packages' tests need, beside the runner itself. What is not there is skipped, so a package that is not
 # named here needs none.
-TOOLS_test/foreign         := $(GRPCURL) $(H2SPEC) $(VENV) $(NODE_ECE) chromium redis php mosquitto modules wordpress $(WHEELS) $(NODE_MODULES)
+TOOLS_test/foreign         := $(GRPCURL) $(H2SPEC) $(VENV) $(NODE_ECE) chromium firefox redis php mosquitto modules wordpress $(WHEELS) $(NODE_MODULES)
 TOOLS_test/webpage         := chromium firefox $(NODE_MODULES)
 TOOLS_examples/observatory := $(PYTHON_VENV)
 TOOLS_examples/workers     := $(VENV) chromium

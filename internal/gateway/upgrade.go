@@ -1,11 +1,37 @@
 package gateway
 
 import (
+	"log/slog"
 	"net/http"
 	"strings"
+	"time"
 
+	"github.com/gobwas/ws"
+
+	"godwit.dev/godwit/internal/engine/reactor"
 	"godwit.dev/godwit/internal/server/problem"
 )
+
+// handshakeTimeout limits how long the answer to a WebSocket handshake may take to send.
+const handshakeTimeout = 10 * time.Second
+
+// Upgrade turns a request into a WebSocket: net/http and gobwas/ws do the handshake, then the connection moves to the reactor. known reports
+// whether the gateway has a subprotocol; open makes the handler of the connection.
+func Upgrade(w http.ResponseWriter, r *http.Request, to *reactor.Reactor, log *slog.Logger, known func(protocol string) bool, open func(c *reactor.Conn, protocol string) reactor.Handler) {
+	up := ws.HTTPUpgrader{Timeout: handshakeTimeout, Protocol: known}
+	nc, rw, shake, err := up.Upgrade(r, w)
+	if err != nil {
+		log.DebugContext(r.Context(), "websocket handshake failed", "error", err)
+		if nc != nil {
+			_ = nc.Close() // the client has received its answer or is gone
+		}
+		return
+	}
+	buffered, _ := rw.Reader.Peek(rw.Reader.Buffered())
+	if err := to.Adopt(nc, buffered, func(c *reactor.Conn) reactor.Handler { return open(c, shake.Protocol) }); err != nil {
+		log.DebugContext(r.Context(), "connection could not be taken over", "error", err)
+	}
+}
 
 // CheckUpgrade refuses a request that cannot become a WebSocket, or that comes from a page of a foreign origin.
 func CheckUpgrade(w http.ResponseWriter, r *http.Request, o Origins) error {

@@ -176,7 +176,7 @@ func takeDescriptors(t *testing.T, more []string) {
 }
 
 // reserved is how many descriptors the server never uses for connections.
-const reserved = 144
+const reserved = 160
 
 // TestRefusedClientsAreTold: a client that is slightly too fast is told when to retry.
 func TestRefusedClientsAreTold(t *testing.T) {

@@ -7,8 +7,6 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/gobwas/ws"
-
 	"godwit.dev/godwit/internal/engine/reactor"
 	"godwit.dev/godwit/internal/engine/reactor/websocket"
 	"godwit.dev/godwit/internal/gateway"
@@ -19,9 +17,6 @@ import (
 
 // Subprotocol is that of MQTT over WebSocket (section 6).
 const Subprotocol = "mqtt"
-
-// handshakeTimeout limits how long the answer to a WebSocket handshake may take to send.
-const handshakeTimeout = 10 * time.Second
 
 // socket is a client whose packets come in binary messages of a WebSocket, cut anywhere.
 type socket struct {
@@ -36,7 +31,7 @@ var (
 	_ websocket.Sink  = (*socket)(nil)
 )
 
-// ServeHTTP upgrades a request to a WebSocket. net/http and gobwas/ws do the handshake; then the connection moves to the reactor.
+// ServeHTTP upgrades a request to a WebSocket.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	err := gateway.CheckUpgrade(w, r, g.cfg.Access)
 	if err == nil && !gateway.HasToken(r.Header["Sec-Websocket-Protocol"], Subprotocol) {
@@ -47,20 +42,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	peer := gateway.Peer(r)
-	up := ws.HTTPUpgrader{Timeout: handshakeTimeout, Protocol: func(p string) bool { return p == Subprotocol }}
-	nc, rw, _, err := up.Upgrade(r, w)
-	if err != nil {
-		g.cfg.Log.DebugContext(r.Context(), "websocket handshake failed", "error", err)
-		if nc != nil {
-			_ = nc.Close() // the client has received its answer or is gone
-		}
-		return
-	}
-	buffered, _ := rw.Reader.Peek(rw.Reader.Buffered())
-	err = g.cfg.Reactor.Adopt(nc, buffered, func(rc *reactor.Conn) reactor.Handler { return g.openSocket(rc, peer) })
-	if err != nil {
-		g.cfg.Log.DebugContext(r.Context(), "connection could not be taken over", "error", err)
-	}
+	gateway.Upgrade(w, r, g.cfg.Reactor, g.cfg.Log, func(p string) bool { return p == Subprotocol }, func(rc *reactor.Conn, _ string) reactor.Handler { return g.openSocket(rc, peer) })
 }
 
 func (g *Gateway) openSocket(rc *reactor.Conn, peer session.Peer) *socket {

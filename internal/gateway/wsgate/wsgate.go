@@ -1,14 +1,10 @@
-// Package wsgate serves sessions over WebSocket: GET /v1/connect. net/http and gobwas/ws do the handshake; then the
-// connection moves to the reactor.
+// Package wsgate serves sessions over WebSocket: GET /v1/connect. The connections are on the reactor.
 package wsgate
 
 import (
 	"log/slog"
 	"net/http"
 	"sync"
-	"time"
-
-	"github.com/gobwas/ws"
 
 	"godwit.dev/godwit/internal/engine/reactor"
 	"godwit.dev/godwit/internal/gateway"
@@ -23,12 +19,8 @@ const (
 	ProtocolProto = "godwit.v1.proto"
 )
 
-const (
-	// maxMessage is the most bytes of a client's message: an answer of 1 MiB takes 1.4 MiB as base64.
-	maxMessage = 1536 << 10
-	// handshakeTimeout limits how long the answer to a handshake may take to send.
-	handshakeTimeout = 10 * time.Second
-)
+// maxMessage is the most bytes of a client's message: an answer of 1 MiB takes 1.4 MiB as base64.
+const maxMessage = 1536 << 10
 
 // Config are the parts of a Gateway.
 type Config struct {
@@ -61,26 +53,12 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	peer := gateway.Peer(r)
-	up := ws.HTTPUpgrader{Timeout: handshakeTimeout, Protocol: known}
-	nc, rw, shake, err := up.Upgrade(r, w)
-	if err != nil {
-		g.cfg.Log.DebugContext(r.Context(), "websocket handshake failed", "error", err)
-		if nc != nil {
-			_ = nc.Close() // the client has received its answer or is gone
-		}
-		return
-	}
-	c := &conn{gate: g, text: shake.Protocol != ProtocolProto}
-	c.parser.MaxMessage = maxMessage
-	buffered, _ := rw.Reader.Peek(rw.Reader.Buffered())
-	err = g.cfg.Reactor.Adopt(nc, buffered, func(rc *reactor.Conn) reactor.Handler {
-		c.out = rc
+	gateway.Upgrade(w, r, g.cfg.Reactor, g.cfg.Log, known, func(rc *reactor.Conn, protocol string) reactor.Handler {
+		c := &conn{gate: g, out: rc, text: protocol != ProtocolProto}
+		c.parser.MaxMessage = maxMessage
 		c.sess = g.cfg.Hub.Accept(c, peer)
 		return c
 	})
-	if err != nil {
-		g.cfg.Log.DebugContext(r.Context(), "connection could not be taken over", "error", err)
-	}
 }
 
 // check refuses requests that cannot become a session.

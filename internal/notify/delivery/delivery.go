@@ -101,7 +101,7 @@ func (s *Service) Publish(ctx context.Context, app string, drafts []*notificatio
 	batch := make([]*mailbox.Append, 0, len(drafts))
 	slots := make([]int, 0, len(drafts)) // batch[i] answers results[slots[i]]
 	for i, d := range drafts {
-		fresh := d.ID == ""
+		fresh := d.ID == "" || d.Fresh
 		n, err := s.checked(ctx, app, d, now)
 		results[i].ID = d.ID
 		if err != nil && (fresh || !notification.IsLapsed(err)) {

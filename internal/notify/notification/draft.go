@@ -57,6 +57,7 @@ type Trace struct{ Parent, State string }
 type Draft struct {
 	To          []string
 	ID          string
+	Fresh       bool // ID was made for this publish, so that it cannot be a duplicate
 	Content     Content
 	TTL         time.Duration // 0: not given
 	ExpiresAt   time.Time

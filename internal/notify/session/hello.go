@@ -55,23 +55,36 @@ func (s *Session) hello(hello *frame.Hello) {
 // that need the app's own server wait in a queue for each app.
 func (h *Hub) verified(v verification) {
 	claim := v.o.claim()
-	c, err := h.cfg.Verifier.Known(claim)
-	ask, unknown := errors.AsType[*access.AskError](err)
-	if !unknown {
-		h.decide(v, claim, c, err)
+	if _, vouched := v.s.t.(Voucher); vouched {
+		h.askLater(v, claim, claim.App)
 		return
 	}
+	c, err := h.cfg.Verifier.Known(claim)
+	if ask, unknown := errors.AsType[*access.AskError](err); unknown {
+		h.askLater(v, claim, ask.App)
+		return
+	}
+	h.decide(v, claim, c, err)
+}
+
+// askLater puts a hello into its app's queue.
+func (h *Hub) askLater(v verification, claim access.Claim, app string) {
 	v.at = time.Now()
-	if !h.ask.Add(ask.App, v) {
-		h.decide(v, claim, c, fmt.Errorf("%w: too many wait for the server of app %s", access.ErrUnavailable, ask.App))
+	if !h.ask.Add(app, v) {
+		h.decide(v, claim, access.Client{}, fmt.Errorf("%w: too many wait for the server of app %s", access.ErrUnavailable, app))
 	}
 }
 
-// asked sends a claim to its app's server. The verifier limits the time for that.
+// asked sends a claim to its app's server, or has the transport vouch. Both limit the time for that.
 func (h *Hub) asked(v verification) {
 	claim := v.o.claim()
 	if time.Since(v.at) > askPatience {
 		h.decide(v, claim, access.Client{}, fmt.Errorf("%w: the app's server answers too slowly", access.ErrUnavailable))
+		return
+	}
+	if t, vouched := v.s.t.(Voucher); vouched {
+		c, err := t.Vouch(h.ctx)
+		h.decide(v, claim, c, err)
 		return
 	}
 	c, err := h.cfg.Verifier.Client(h.ctx, claim)

@@ -1,6 +1,8 @@
 package session
 
 import (
+	"context"
+
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/notify/frame"
 )
@@ -34,6 +36,12 @@ type Knower interface {
 	// Verified is called without the session locked, while reading is paused. The transport calls done once, then or later; an error refuses the
 	// client.
 	Verified(who access.Client, done func(error))
+}
+
+// Voucher is a Transport that vouches for its client itself: no app has a credential for such a client.
+type Voucher interface {
+	// Vouch identifies the client. It is called without the session locked, while reading is paused, and may read a store.
+	Vouch(ctx context.Context) (access.Client, error)
 }
 
 // Corker is a Transport that can send many small frames at once.

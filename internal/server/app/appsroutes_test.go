@@ -203,6 +203,11 @@ var meetings = map[string]how{
 	"GET /sdk/{file}":            {params: map[string]string{"file": "godwit.js"}},
 	"GET /":                      {},
 
+	"GET /push":                     {},
+	"GET /wpush/{version}/{token}":  {params: map[string]string{"version": "v1", "token": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}},
+	"POST /wpush/{version}/{token}": {params: map[string]string{"version": "v1", "token": "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}, body: "of-red"},
+	"DELETE /m/{id}":                {params: id("AAAAAAAAAAAAAAAAAAAAAA")},
+
 	"GET /v1/connect": {socket: true},
 	"GET /v1/stream":  {endless: true},
 	"GET /v1/poll":    {query: "wait=0s&group=north&objects=same"},

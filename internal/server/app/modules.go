@@ -67,7 +67,7 @@ func services(s *figures.Server, commands func() []module.Command) *module.Servi
 	return &module.Services{
 		Log: s.Log, Now: s.Stores.Clock, Node: s.Node, Version: s.Version, Access: s.Access,
 		Mailbox: c.Mailbox, Publishing: module.Publishing{Publisher: c.Publisher, Digests: c.Digests}, Hub: c.Hub, Objects: c.Objects, Topics: c.Topics, Requests: c.Requests, Bus: c.Bus, Events: s.Stores.Events,
-		Doors:    module.Doors{Gate: s.Conns.Gate, Reactor: s.Conns.Reactor, Hellos: c.Hellos, Publishes: s.Conns.Publish},
+		Doors:    module.Doors{PublicURL: s.Settings.PublicURL, Gate: s.Conns.Gate, Reactor: s.Conns.Reactor, Hellos: c.Hellos, Publishes: s.Conns.Publish},
 		Draining: s.Draining, Own: s.Own,
 		Databases:  s.Stores.Database,
 		ReadDraft:  web.ReadDraft,

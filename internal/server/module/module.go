@@ -133,8 +133,9 @@ type Publishing struct {
 	Digests   *digest.Service // nil unless the server has the module that sends digests
 }
 
-// Doors are what gateways share: event loops and limits.
+// Doors are what gateways share: event loops, limits, and the server's address.
 type Doors struct {
+	PublicURL string // where people outside reach this server; empty: unknown
 	Gate      Gate
 	Reactor   *reactor.Reactor // the event loops of all connections
 	Hellos    *limit.Addrs     // of session starts

@@ -13,6 +13,7 @@ import (
 	"godwit.dev/godwit/internal/feeds/source/streams"
 	"godwit.dev/godwit/internal/gateway/mqttgate"
 	"godwit.dev/godwit/internal/gateway/natsgate"
+	"godwit.dev/godwit/internal/gateway/pushgate"
 	"godwit.dev/godwit/internal/sending/apns"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/fcm"
@@ -33,6 +34,7 @@ func All() []module.Module {
 	return []module.Module{
 		natsgate.Module(),
 		mqttgate.Module(),
+		pushgate.Module(),
 		docsite.Module(),
 		inboxes.Module(),
 		digests.Module(),

@@ -97,7 +97,7 @@ func fileLimit() int {
 }
 
 // reservedFiles are descriptors kept for stores, listeners, logs and outgoing connections.
-const reservedFiles = 144
+const reservedFiles = 160
 
 // connectionLimit returns the number of connections that may be open under a limit of descriptors. Under a very low limit, the server
 // itself gets most descriptors.
