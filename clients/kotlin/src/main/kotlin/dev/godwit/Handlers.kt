@@ -17,7 +17,10 @@ public fun interface BlockingHandler {
     public fun handle(delivery: Delivery, notification: Notification)
 }
 
-/** Handles one version of an object. When it has returned, the version is acknowledged. After an exception it is called again later, with the newest version at that time. */
+/**
+ * Handles one version of an object. When it has returned, the version is acknowledged. After an exception it is called again later, with the newest
+ * version at that time.
+ */
 public fun interface SignalHandler {
     /** Handles [signal]. */
     public suspend fun handle(signal: Signal)

@@ -16,7 +16,6 @@ public class Listening private constructor(run: suspend () -> Nothing) : AutoClo
     @Volatile private var failure: Throwable? = null
 
     init {
-        @Suppress("TooGenericExceptionCaught") // nothing may reach the handler of uncaught exceptions, which ends an app
         val listening = scope.launch {
             try {
                 run()

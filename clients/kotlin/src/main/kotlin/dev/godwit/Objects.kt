@@ -149,7 +149,6 @@ public class Objects internal constructor(
     }
 
     /** Handles the signals that wait and returns when to try again. */
-    @Suppress("TooGenericExceptionCaught") // a program's handler may throw anything
     private suspend fun handleAll(report: suspend (Throwable) -> Unit): Long {
         while (true) {
             val changes = synchronized(lock) { registrations.changes.toList().also { registrations.changes.clear() } }

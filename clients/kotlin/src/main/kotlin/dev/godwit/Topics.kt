@@ -130,7 +130,6 @@ public class Topics internal constructor(private val handler: MessageHandler, pr
         }
     }
 
-    @Suppress("TooGenericExceptionCaught") // a program's handler may throw anything
     private suspend fun deliver(next: Incoming, report: suspend (Throwable) -> Unit) {
         try {
             if (next.message != null) handler.handle(next.message) else onGap?.invoke(next.gap)

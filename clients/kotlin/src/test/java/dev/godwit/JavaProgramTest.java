@@ -43,11 +43,11 @@ class JavaProgramTest {
                 Publication publication = new Publication("driver-42");
                 publication.setTitle("New ride");
                 Receipt receipt = calls.publish(publication);
-                assertEquals("New ride", shown.poll(1, TimeUnit.MINUTES));
-                assertEquals("acked", calls.awaitSettled(receipt.getId(), "driver-42", 1, TimeUnit.MINUTES).getStatus());
+                assertEquals("New ride", shown.poll(4, TimeUnit.MINUTES));
+                assertEquals("acked", calls.awaitSettled(receipt.getId(), "driver-42", 4, TimeUnit.MINUTES).getStatus());
                 assertTrue(calls.putObject("region-1", "camera-config", new byte[0], "", 7).getChanged());
-                assertEquals(-1, versions.poll(1, TimeUnit.MINUTES)); // nobody had put it
-                assertEquals(7, versions.poll(1, TimeUnit.MINUTES));
+                assertEquals(-1, versions.poll(4, TimeUnit.MINUTES)); // nobody had put it
+                assertEquals(7, versions.poll(4, TimeUnit.MINUTES));
                 assertEquals("running", listening.await(0, TimeUnit.SECONDS) ? "ended" : "running");
             }
         }

@@ -252,6 +252,7 @@ class ServerTest {
     @Test
     fun `an inbox tells of its changes and is read and marked`() = realTime {
         listening(client, "inbox") { got ->
+            got.welcomes.receive() // which would have told the counts alone
             val receipt = client.publish("inbox") {
                 title = "Kept"
                 inbox = true

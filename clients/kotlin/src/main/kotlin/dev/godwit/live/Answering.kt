@@ -43,7 +43,6 @@ internal class Answering(
         }
     }
 
-    @Suppress("TooGenericExceptionCaught") // a program's handler may throw anything
     private suspend fun answer(handler: RequestHandler, request: Request): Answer = try {
         handler.answer(request).also { it.check(Answer.MOST) }
     } catch (e: CancellationException) {

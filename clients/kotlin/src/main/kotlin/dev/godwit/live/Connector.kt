@@ -103,7 +103,6 @@ internal class Connector(private val l: Listener) {
         opened.exceptionOrNull()
     }
 
-    @Suppress("TooGenericExceptionCaught") // a program's token provider may throw anything
     private suspend fun attempt(what: suspend () -> Unit): Result<Unit> = try {
         Result.success(what())
     } catch (e: CancellationException) {
@@ -143,7 +142,6 @@ internal class Connector(private val l: Listener) {
         private const val STABLE = 5 * MILLIS
 
         /** Asks a program's provider for a token. */
-        @Suppress("TooGenericExceptionCaught") // a program's provider may throw anything
         suspend fun asked(tokens: suspend () -> Token): Token = try {
             tokens()
         } catch (e: CancellationException) {

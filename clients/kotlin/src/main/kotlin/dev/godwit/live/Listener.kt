@@ -143,7 +143,6 @@ internal class Listener(
             supervisorScope {
                 val handling = launch(start = CoroutineStart.LAZY) {
                     // A handler that ends its work although it was cancelled has done it.
-                    @Suppress("TooGenericExceptionCaught") // whatever a program throws is the outcome
                     outcome = try {
                         handler?.apply { delivery.handle(job.notification) }
                         null
@@ -215,7 +214,6 @@ internal class Listener(
         }
     }
 
-    @Suppress("TooGenericExceptionCaught") // of a program's callback
     fun report(error: Throwable) {
         try {
             events.failed(error)
@@ -228,7 +226,6 @@ internal class Listener(
     private suspend fun reported(error: Throwable) = withContext(engine) { report(error) }
 
     /** Calls the program. What a callback throws is reported, and ends nothing. */
-    @Suppress("TooGenericExceptionCaught") // of a program's callbacks
     fun tell(callback: ListenEvents.() -> Unit) {
         try {
             events.callback()

@@ -3,7 +3,6 @@ package dev.godwit.wire
 import okio.Buffer
 
 /** Encodes frames of the subprotocol godwit.v1.proto, whose numbers are those of client.proto. */
-@Suppress("MagicNumber") // the numbers of fields
 internal object ProtoClientFrames {
     fun encode(f: ClientFrame): ByteArray = when (f) {
         is ClientFrame.Hello -> frame(1) { hello(f) }

@@ -11,7 +11,6 @@ import dev.godwit.isName
 import kotlin.time.Instant
 
 /** Decodes frames of the subprotocol godwit.v1.proto, whose numbers are those of client.proto. It never throws: what cannot be read is a frame that says so. */
-@Suppress("MagicNumber") // the numbers of fields
 internal object ProtoServerFrames {
     private const val NOTIFICATION = 2
     private const val OBJECT = 6

@@ -16,9 +16,9 @@ import kotlinx.coroutines.runBlocking
 import kotlinx.coroutines.withTimeout
 import kotlin.time.Duration.Companion.minutes
 
-/** Runs a test in real time, which ends after a minute. */
+/** Runs a test in real time, which is given up after a while. */
 fun realTime(test: suspend CoroutineScope.() -> Unit) {
-    runBlocking(Dispatchers.Default) { withTimeout(1.minutes, test) }
+    runBlocking(Dispatchers.Default) { withTimeout(PATIENCE, test) }
 }
 
 /** What a listener of a test got. */
@@ -80,3 +80,5 @@ suspend fun CoroutineScope.listening(
         listener.cancelAndJoin()
     }
 }
+
+private val PATIENCE = 4.minutes
