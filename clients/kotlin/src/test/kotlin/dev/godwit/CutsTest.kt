@@ -55,8 +55,11 @@ class CutsTest {
                         }
                     }) { n -> handled.getOrPut(n.id) { AtomicInteger() }.incrementAndGet() }
                 }
+                val cut = AtomicInteger()
                 val publisher = launch {
-                    for (some in List(published) { Publication("driver-42").apply { title = "$it" } }.chunked(published / cuts / 2)) {
+                    val publications = List(published) { Publication("driver-42").apply { title = "$it" } }
+                    for ((i, some) in publications.chunked(published / cuts / 2).withIndex()) {
+                        while (i / 2 > cut.get()) delay(10) // two slices for each cut
                         backend.publishBatch(some).forEach { assertEquals(null, it.error) }
                         delay(50)
                     }
@@ -64,6 +67,7 @@ class CutsTest {
                 val resumed = ArrayList<Long>()
                 val faults = Proxy.Fault.entries
                 repeat(cuts) { i ->
+                    cut.set(i)
                     welcomed.get().await()
                     delay(Random.nextLong(200))
                     welcomed.set(CompletableDeferred())
