@@ -187,7 +187,7 @@ test: ## run all tests, installing what they need (narrow with PACKAGES=./intern
 	@$(MAKE) --no-print-directory go-test BESIDE='$(strip $(CLIENT_TESTS) $(BESIDE))'
 
 # With PACKAGES narrowed, Go alone is tested.
-CLIENT_TESTS = $(if $(filter ./...,$(PACKAGES)),python-test js-test deploy-test)
+CLIENT_TESTS = $(if $(filter ./...,$(PACKAGES)),python-test js-test kotlin-test deploy-test)
 # Targets that are made before the Go tests, all at once; the summary lists each as a package.
 BESIDE ?=
 TOOLS_BESIDE := $(PYTHON_VENV) $(NODE_MODULES) chromium haproxy prometheus
@@ -226,6 +226,25 @@ python-test: $(PYTHON_VENV) ## lint, type-check and test the Python client (narr
 js-test: $(NODE_MODULES) chromium ## run the tests of the JavaScript client, against a server built for them
 	cd $(JS) && npm test --silent
 
+# What the Kotlin client is made of, and what its tests read, with their digest when they last passed. To compile and test it takes minutes, so that is
+# done where the digest differs, and always in make check-all. Other versions of Java run the tests again if they are there.
+kotlin-digest = git ls-files -z clients/kotlin api/vectors api/godwit/v1/client.proto docs/guides/phones.md ':!clients/kotlin/tested' | xargs -0 sha256sum | sha256sum | cut -c 1-64
+JAVA_HOMES ?= $(wildcard /usr/lib/jvm/temurin-25-jdk-*)
+# A build is over before the better of the two compilers of the JVM has paid off.
+MAVEN = MAVEN_OPTS='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' mvn -B -ntp -q
+
+.PHONY: kotlin-test
+kotlin-test: ## compile and test the Kotlin client, against a server built for it, if it changed
+	@if [ "$$($(kotlin-digest))" = "$$(cat clients/kotlin/tested 2>/dev/null)" ]; then echo "clients/kotlin: tested as it is"; else $(MAKE) --no-print-directory kotlin-test-all; fi
+
+.PHONY: kotlin-test-all
+kotlin-test-all: maven
+	$(GO) build -ldflags '-s -w' -o $(BIN)/kotlin/godwit ./cmd/godwit
+	cd clients/kotlin && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) install
+	cd clients/kotlin/consumer && $(MAVEN) --offline compile
+	@for home in $(JAVA_HOMES); do echo "with $$home"; (cd clients/kotlin && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) surefire:test -Dtest.jvm=$$home/bin/java); done
+	@$(kotlin-digest) >clients/kotlin/tested
+
 .PHONY: screenshots
 ifdef LANGUAGES
 screenshots: chromium devanagari
@@ -260,6 +279,7 @@ check: fmt-check lint generate-check test attack ## what CI runs: format, lint, 
 check-all: export GODWIT_TEST_THOROUGH := 1
 check-all: check ## the same thoroughly, and with the race detector everywhere
 	@$(MAKE) --no-print-directory deploy-test-all
+	@$(MAKE) --no-print-directory kotlin-test-all
 	@$(MAKE) --no-print-directory go-test RACED=./... ON_DISK=1
 
 .PHONY: fmt
@@ -582,6 +602,14 @@ haproxy:
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends haproxy; \
 	else echo "no HAProxy found: tests of several nodes behind it will be skipped"; fi
+
+# Maven, and the Java that it brings along.
+.PHONY: maven
+maven:
+	@if command -v mvn >/dev/null; then exit 0; fi; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends maven default-jdk-headless; \
+	else echo "no Maven found, with which the Kotlin client is built: install Maven 3.8 and a JDK of 17 or newer" >&2; exit 1; fi
 
 # PHP's command line, under which the plug-in for WordPress is run.
 .PHONY: php

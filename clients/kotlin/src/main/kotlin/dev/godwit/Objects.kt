@@ -1,0 +1,202 @@
+package dev.godwit
+
+import dev.godwit.live.Clock
+import dev.godwit.live.Outbox
+import dev.godwit.objects.ObjectKey
+import dev.godwit.objects.ObjectState
+import dev.godwit.objects.Owner
+import dev.godwit.objects.Registrations
+import dev.godwit.objects.formatDigest
+import dev.godwit.wire.ClientFrame
+import dev.godwit.wire.ServerFrame
+import kotlinx.coroutines.CancellationException
+import kotlinx.coroutines.CoroutineDispatcher
+import kotlinx.coroutines.Dispatchers
+import kotlinx.coroutines.NonCancellable
+import kotlinx.coroutines.channels.Channel
+import kotlinx.coroutines.flow.MutableStateFlow
+import kotlinx.coroutines.flow.first
+import kotlinx.coroutines.flow.update
+import kotlinx.coroutines.sync.Mutex
+import kotlinx.coroutines.sync.withLock
+import kotlinx.coroutines.withContext
+import kotlinx.coroutines.withTimeoutOrNull
+import java.io.IOException
+
+/**
+ * The registrations of a recipient's device. Put them into [ListenOptions.objects]: the listener keeps them in agreement with the server.
+ * Registering and unregistering work at any time, connected or not, on any thread.
+ *
+ * A handler gets versions that only grow, not every one of them: after several changes while the client was away or busy it gets only the
+ * latest. Handlers run one at a time, and only while a listener runs.
+ *
+ * With a named device the server keeps the registrations and acknowledged versions. Without one they end with the session, and the next session
+ * registers again.
+ */
+public class Objects internal constructor(
+    internal val group: String,
+    private val storage: Storage?,
+    private val clock: Clock,
+    private val blocking: CoroutineDispatcher = Dispatchers.IO,
+) {
+    /**
+     * Returns the registrations of [group]: those in [storage], or none. With a storage, registrations and handled versions survive a restart of
+     * the program. A stored document that cannot be understood is set aside, and the client begins without state.
+     *
+     * @throws IOException if the storage cannot be read, or was written by a later version
+     */
+    @JvmOverloads
+    @Throws(IOException::class)
+    public constructor(group: String, storage: Storage? = null) : this(group, storage, Clock.System)
+
+    private val lock = Any()
+    private val registrations = Registrations(group) // and the following: with the lock held
+    private var owner: Owner? = null
+    private var wake: (() -> Unit)? = null // tells the session that there are changes to send; null: no listener runs
+    private var saved = 0L // the revision that is stored
+    private val work = Channel<Unit>(Channel.CONFLATED) // has an element when there may be something to handle
+    private val moved = MutableStateFlow(0L)
+    private val saving = Mutex()
+
+    /** Called at each change of a registration's status, by the coroutine that handles signals. */
+    @Volatile public var onChange: ((ObjectStatus) -> Unit)? = null
+
+    init {
+        requireName("follow objects: group", group)
+        storage?.let(ObjectState::read)?.let {
+            it.addTo(registrations)
+            owner = it.owner
+        }
+    }
+
+    /**
+     * Requests the latest version of objects, now and at every change. A name is that of an object in the group, or `group/object`. If an object is
+     * registered already, the new handler replaces the old one. After a restart with a storage, signals wait until their object has a handler again.
+     */
+    public fun register(vararg names: String, handler: SignalHandler) {
+        val keys = names.map { key("register", it) }
+        update { for (key in keys) registrations.want(key, handler) }
+    }
+
+    /** Ends registrations. The handler gets no further signals of these objects, even before the server has processed it. */
+    public fun unregister(vararg names: String) {
+        val keys = names.map { key("unregister", it) }
+        update { for (key in keys) registrations.drop(key) }
+    }
+
+    private fun key(what: String, name: String): ObjectKey {
+        val key = if ('/' in name) ObjectKey(name.substringBefore('/'), name.substringAfter('/')) else ObjectKey(group, name)
+        key.check(what)
+        return key
+    }
+
+    /** The state of an object's registration. */
+    public fun status(name: String): ObjectStatus {
+        val key = key("status", name)
+        return synchronized(lock) { registrations.entries[key]?.view() }
+            ?: ObjectStatus(key.group, key.name, RegistrationStatus.UNREGISTERED, 0, false, null)
+    }
+
+    /** All registrations, ordered by group and name. */
+    public fun list(): List<ObjectStatus> = synchronized(lock) { registrations.entries.values.sortedBy { it.key }.map { it.view() } }
+
+    /** Waits until client and server agree on every registration; those refused for good count as agreed. It takes a running listener. */
+    public suspend fun settled() {
+        moved.first { synchronized(lock) { agreed() } }
+    }
+
+    private fun agreed() = registrations.summarised && !registrations.reset && registrations.entries.values.none {
+        it.status == RegistrationStatus.PENDING_REGISTRATION || it.status == RegistrationStatus.PENDING_UNREGISTRATION
+    }
+
+    /** Changes the registrations and tells the session and the handlers. */
+    private fun update(change: () -> Unit) {
+        val wake = synchronized(lock) {
+            change()
+            wake
+        }
+        moved.update { it + 1 }
+        wake?.invoke()
+        work.trySend(Unit)
+    }
+
+    internal fun attach(who: Owner, wake: () -> Unit): Unit = synchronized(lock) {
+        check(this.wake == null) { "listen: the objects are used by another listener" }
+        check(storage == null || owner == null || owner == who) { "listen: $storage is the state of $owner, not of $who" }
+        owner = who
+        this.wake = wake
+    }
+
+    internal suspend fun detach() {
+        synchronized(lock) {
+            wake = null
+            registrations.lost()
+        }
+        save()
+    }
+
+    /** Calls handlers until it is cancelled. */
+    internal suspend fun run(report: suspend (Throwable) -> Unit) {
+        while (true) {
+            val again = handleAll(report)
+            try {
+                save()
+            } catch (e: IOException) {
+                report(e) // it is tried again at the next change, and when the listener ends
+            }
+            if (again == Long.MAX_VALUE) work.receive() else withTimeoutOrNull(again - clock.now()) { work.receive() }
+        }
+    }
+
+    /** Handles the signals that wait and returns when to try again. */
+    private suspend fun handleAll(report: suspend (Throwable) -> Unit): Long {
+        while (true) {
+            val changes = synchronized(lock) { registrations.changes.toList().also { registrations.changes.clear() } }
+            onChange?.let { changes.forEach(it) }
+            val next = synchronized(lock) { registrations.signals.next(clock.now()) } ?: return synchronized(lock) { registrations.signals.retryAt }
+            var failure: Throwable? = null
+            try {
+                next.registration.handler?.handle(next.signal)
+            } catch (e: Throwable) {
+                failure = e
+            }
+            update { registrations.signals.handled(next, failure != null, clock.now()) }
+            if (failure is CancellationException) throw failure
+            failure?.let { report(it) }
+        }
+    }
+
+    private suspend fun save() {
+        val storage = storage ?: return
+        withContext(NonCancellable + blocking) {
+            saving.withLock {
+                val (state, revision) = synchronized(lock) { ObjectState.of(registrations, owner) to registrations.revision }
+                if (revision == saved) return@withLock
+                storage.write(state.encode())
+                saved = revision
+            }
+        }
+    }
+
+    internal fun digest(): String = synchronized(lock) { formatDigest(registrations.digest) }
+
+    internal fun ping(): ClientFrame = synchronized(lock) { registrations.ping() }
+
+    internal fun take(last: Boolean): Outbox.Taken = synchronized(lock) { registrations.take(clock.now(), last) }
+
+    internal fun welcomed(digest: String) = update { registrations.welcomed(digest, clock.now()) }
+
+    internal fun lost() = update { registrations.lost() }
+
+    /** Takes the server's frames about objects. */
+    internal fun frame(f: ServerFrame) = update {
+        val now = clock.now()
+        when (f) {
+            is ServerFrame.Signalled -> registrations.signals.take(f.signal, now)
+            is ServerFrame.Registered -> registrations.registered(f, now)
+            is ServerFrame.RegistrationFailed -> registrations.failed(f, now)
+            is ServerFrame.Pong -> registrations.compare(f.digest, now)
+            else -> Unit
+        }
+    }
+}

@@ -1,0 +1,98 @@
+package dev.godwit
+
+import dev.godwit.http.Problem
+import dev.godwit.wire.JsonMembers
+import dev.godwit.wire.JsonScanner
+import dev.godwit.wire.splitInto
+import kotlinx.serialization.SerialName
+import kotlinx.serialization.Serializable
+import kotlin.time.Instant
+
+/** Confirms that a notification is on the server's disk, or says why this copy was refused. */
+public class Receipt internal constructor(
+    /** The notification's id. */
+    public val id: String,
+    /** The recipient. */
+    public val to: String,
+    /** `stored`, or `scheduled`; empty if it was refused. */
+    public val status: String,
+    /** It was published before: nothing was sent again. */
+    public val duplicate: Boolean,
+    /** When it is no longer delivered. */
+    public val expiresAt: Instant?,
+    /** Why this copy was refused; null: it was not. */
+    public val error: Throwable?,
+) {
+    /** Names the notification and its recipient. */
+    override fun toString(): String = "Receipt($id to $to: ${error?.message ?: status})"
+}
+
+@Serializable
+internal class ReceiptAnswer(
+    private val id: String = "",
+    private val to: String = "",
+    private val status: String = "",
+    private val duplicate: Boolean = false,
+    @SerialName("expires_at") private val expiresAt: Instant? = null,
+    private val error: Problem? = null,
+) {
+    fun receipt() = Receipt(id, to, status, duplicate, expiresAt, error?.exception())
+}
+
+@Serializable
+internal class ReceiptsAnswer(val results: List<ReceiptAnswer> = emptyList())
+
+/** The state of one recipient's copy of a notification. The time of an event that has not happened is null. */
+public class Status internal constructor(m: JsonMembers) {
+    /** The notification's id. */
+    public val id: String = m.string("id")
+
+    /** The recipient. */
+    public val to: String = m.string("to")
+
+    /** `scheduled stored delivered acked replied expired replaced recalled failed gathered digested`. */
+    public val status: String = m.string("status")
+
+    /** `any`, `all` or `none`. */
+    public val ack: String = m.string("ack")
+
+    /** The number among the recipient's notifications; 0 while scheduled. */
+    public val seq: Long = m.long("seq")
+
+    /** When it was published. */
+    public val createdAt: Instant? = m.time("created_at")
+
+    /** When it is no longer delivered. */
+    public val expiresAt: Instant? = m.time("expires_at")
+
+    /** When it was first delivered; may lag, and be lost in a crash. */
+    public val deliveredAt: Instant? = m.time("delivered_at")
+
+    /** When it settled. */
+    public val settledAt: Instant? = m.time("settled_at")
+
+    /** When it was acknowledged. */
+    public val ackedAt: Instant? = m.time("acked_at")
+
+    /** How often it was delivered; may lag, and be lost in a crash. */
+    public val attempts: Int = m.int("attempts")
+
+    /** The recipient's answer; null: there is none. */
+    public val reply: Answer? = m.members("reply")?.let {
+        val content = dev.godwit.wire.Content.read(it, "data")
+        Answer(content.data, content.type, it.int("status"))
+    }
+
+    /** Whether the status is final. */
+    public val settled: Boolean get() = if (status == "delivered") ack == "none" else status !in setOf("scheduled", "stored", "gathered")
+
+    /** Names the notification, its recipient and the status. */
+    override fun toString(): String = "Status($id to $to: $status)"
+}
+
+/** The members of an answer. */
+internal fun membersOf(answer: String): JsonMembers {
+    val members = LinkedHashMap<String, String>()
+    if (!JsonScanner(answer).splitInto(members)) throw GodwitException("read answer: is not a JSON object")
+    return JsonMembers(members)
+}

@@ -1,0 +1,60 @@
+package dev.godwit
+
+import dev.godwit.wire.JsonMembers
+import dev.godwit.wire.JsonScanner
+import dev.godwit.wire.MemberException
+import dev.godwit.wire.splitInto
+import dev.godwit.wire.utf8
+import kotlin.io.encoding.Base64
+
+/** Authenticates a recipient. */
+public class Token @JvmOverloads constructor(
+    /** What the server gets: a JWT or an opaque token. */
+    public val value: String,
+    /** When it expires, in milliseconds since 1970; 0: as the JWT says, or unknown. */
+    public val expiresAtMillis: Long = 0,
+) {
+    /**
+     * When it expires; 0: unknown. A signature is not verified: the server does, and here the time only says when to ask for the next
+     * token.
+     */
+    internal fun expiry(): Long = if (expiresAtMillis != 0L) expiresAtMillis else expiryOfJwt()
+
+    private fun expiryOfJwt(): Long {
+        val parts = value.split('.')
+        if (parts.size != JWT_PARTS) return 0
+        return try {
+            val claims = LinkedHashMap<String, String>()
+            val payload = Base64.UrlSafe.withPadding(Base64.PaddingOption.PRESENT_OPTIONAL).decode(parts[1])
+            JsonScanner(payload.utf8().orEmpty()).splitInto(claims)
+            val seconds = JsonMembers(claims).raw("exp")?.toDoubleOrNull() ?: return 0
+            if (seconds > 0 && seconds < LATEST_SECONDS) (seconds * MILLIS).toLong() else 0
+        } catch (_: IllegalArgumentException) {
+            0
+        } catch (_: MemberException) {
+            0
+        }
+    }
+
+    /** How long to wait before asking for the token after this one, nine tenths of what it has left; null: unknown. */
+    internal fun renewAfter(nowMillis: Long): Long? = (expiry() - nowMillis).takeIf { it > 0 }?.let { it / 10 * 9 }
+
+    /** Does not print the token. */
+    override fun toString(): String = "Token"
+
+    private companion object {
+        const val JWT_PARTS = 3
+        const val MILLIS = 1000
+        const val LATEST_SECONDS = 1e12
+    }
+}
+
+/**
+ * Gets a token that is valid now. It is asked at every connect, and again after nine tenths of a token's life, so it should return a new token
+ * or one that stays valid for a while. It runs where blocking is allowed; an exception counts as a failure to connect, and it is asked again.
+ */
+public fun interface TokenProvider {
+    /** Returns a token that is valid now. */
+    @Throws(Exception::class)
+    public fun token(): Token
+}

@@ -1,0 +1,148 @@
+package dev.godwit
+
+import dev.godwit.live.Clock
+import dev.godwit.live.Outbox
+import dev.godwit.topics.Subscriptions
+import dev.godwit.wire.ClientFrame
+import dev.godwit.wire.ServerFrame
+import kotlinx.coroutines.CancellationException
+import kotlinx.coroutines.channels.Channel
+import kotlinx.coroutines.flow.MutableStateFlow
+import kotlinx.coroutines.flow.first
+import kotlinx.coroutines.flow.update
+
+/** The server refused patterns for good: the token's topics do not allow them, or the session has too many. They are no longer subscribed. */
+public class SubscriptionException internal constructor(
+    /** The patterns. */
+    public val topics: List<String>,
+    /** For programs: `forbidden` or `too_many_topics`. */
+    public val code: String,
+    message: String,
+) : GodwitException("subscribe: $message ($code)")
+
+/**
+ * A program's subscriptions. Put them into [ListenOptions.topics]: the listener receives the messages, and subscribes again on every new
+ * connection. Messages come at most once, each once however many patterns match; those published while there is no connection are missed.
+ * Messages are passed to [handler] one after the other. All methods may be called at any time, on any thread.
+ */
+public class Topics internal constructor(private val handler: MessageHandler, private val clock: Clock) {
+    /** Returns topics that pass their messages to [handler]. */
+    public constructor(handler: MessageHandler) : this(handler, Clock.System)
+
+    private val lock = Any()
+    private val subscriptions = Subscriptions() // and the following: with the lock held
+    private val waiting = ArrayDeque<Incoming>()
+    private var bytes = 0
+    private val refused = ArrayDeque<SubscriptionException>()
+    private var wake: (() -> Unit)? = null
+    private val work = Channel<Unit>(Channel.CONFLATED)
+    private val moved = MutableStateFlow(0L)
+
+    /** Called before the next message, with the number of messages that were dropped because this program or its connection was too slow. */
+    @Volatile public var onGap: ((Int) -> Unit)? = null
+
+    /** A message for the handler, or a number of dropped ones. */
+    private class Incoming(val message: Message?, var gap: Int)
+
+    /** Subscribes to topics or patterns: `*` stands for any one token, a final `>` for one or more. */
+    public fun subscribe(vararg patterns: String): Unit = subscribe("", patterns)
+
+    /** [subscribe] as a member of a queue: among the subscribers to a pattern with the same queue, one gets each message. */
+    public fun subscribeQueue(queue: String, vararg patterns: String) {
+        requireName("subscribe: queue", queue)
+        subscribe(queue, patterns)
+    }
+
+    private fun subscribe(queue: String, patterns: Array<out String>) {
+        patterns.forEach(::requirePattern)
+        change { for (p in patterns) subscriptions.add(p, queue) }
+    }
+
+    /** Ends subscriptions. Messages under way are still delivered. */
+    public fun unsubscribe(vararg patterns: String): Unit = change { for (p in patterns) subscriptions.remove(p, "") }
+
+    /** Ends what [subscribeQueue] began. */
+    public fun unsubscribeQueue(queue: String, vararg patterns: String): Unit = change { for (p in patterns) subscriptions.remove(p, queue) }
+
+    /** Waits until all subscriptions are in effect: later messages are delivered, as long as the connection lasts. */
+    public suspend fun active() {
+        moved.first { synchronized(lock) { subscriptions.active } }
+    }
+
+    private fun change(change: () -> Unit) {
+        val wake = synchronized(lock) {
+            change()
+            wake
+        }
+        moved.update { it + 1 }
+        wake?.invoke()
+    }
+
+    internal fun attach(wake: () -> Unit): Unit = synchronized(lock) {
+        check(this.wake == null) { "listen: the topics are used by another listener" }
+        this.wake = wake
+    }
+
+    internal fun detach(): Unit = synchronized(lock) { wake = null }
+
+    internal fun welcomed() = change { subscriptions.connection(true) }
+
+    internal fun lost() = change { subscriptions.connection(false) }
+
+    internal fun take(pings: Int, ping: () -> ClientFrame): Outbox.Taken = synchronized(lock) { subscriptions.take(clock.now(), pings, ping) }
+
+    internal fun pong(n: Int) {
+        synchronized(lock) { subscriptions.pong(n) }
+        moved.update { it + 1 }
+    }
+
+    /** Takes an error of the server; false: it is about something else. */
+    internal fun refuse(f: ServerFrame.Failed): Boolean {
+        if (f.field != "topics" || f.refused.isEmpty()) return false
+        change { subscriptions.refuse(f, clock.now())?.let(refused::addLast) }
+        work.trySend(Unit)
+        return true
+    }
+
+    /** Queues a message or a gap for the handler. The connection does not wait for the handler. */
+    internal fun take(f: ServerFrame.Messaged) {
+        synchronized(lock) {
+            val full = waiting.size >= MOST_MESSAGES || bytes + f.message.data.size > MOST_BYTES
+            val last = waiting.lastOrNull()
+            when {
+                f.gap == 0 && !full -> {
+                    waiting += Incoming(f.message, 0)
+                    bytes += f.message.data.size
+                }
+                last != null && last.message == null -> last.gap += maxOf(f.gap, 1)
+                else -> waiting += Incoming(null, maxOf(f.gap, 1))
+            }
+        }
+        work.trySend(Unit)
+    }
+
+    /** Calls the handler until it is cancelled. */
+    internal suspend fun run(report: suspend (Throwable) -> Unit) {
+        while (true) {
+            while (true) report(synchronized(lock) { refused.removeFirstOrNull() } ?: break)
+            val next = synchronized(lock) { waiting.removeFirstOrNull()?.also { bytes -= it.message?.data?.size ?: 0 } }
+            if (next == null) work.receive() else deliver(next, report)
+        }
+    }
+
+    private suspend fun deliver(next: Incoming, report: suspend (Throwable) -> Unit) {
+        try {
+            if (next.message != null) handler.handle(next.message) else onGap?.invoke(next.gap)
+        } catch (e: CancellationException) {
+            throw e
+        } catch (e: Exception) {
+            report(e)
+        }
+    }
+
+    private companion object {
+        // Limits of the messages that wait for the handler. Further ones are dropped and reported as a gap.
+        const val MOST_MESSAGES = 4096
+        const val MOST_BYTES = 8 shl 20
+    }
+}

@@ -1,0 +1,244 @@
+package dev.godwit.live
+
+import dev.godwit.Delivery
+import dev.godwit.ListenEvents
+import dev.godwit.ListenOptions
+import dev.godwit.NetworkMonitor
+import dev.godwit.Notification
+import dev.godwit.NotificationHandler
+import dev.godwit.Objects
+import dev.godwit.RecalledException
+import dev.godwit.RefusedException
+import dev.godwit.UndecodableException
+import dev.godwit.objects.Owner
+import dev.godwit.wire.ClientFrame
+import dev.godwit.wire.cut
+import kotlinx.coroutines.CancellationException
+import kotlinx.coroutines.CoroutineDispatcher
+import kotlinx.coroutines.CoroutineScope
+import kotlinx.coroutines.CoroutineStart
+import kotlinx.coroutines.Deferred
+import kotlinx.coroutines.Job
+import kotlinx.coroutines.NonCancellable
+import kotlinx.coroutines.SupervisorJob
+import kotlinx.coroutines.async
+import kotlinx.coroutines.cancel
+import kotlinx.coroutines.channels.Channel
+import kotlinx.coroutines.coroutineScope
+import kotlinx.coroutines.currentCoroutineContext
+import kotlinx.coroutines.launch
+import kotlinx.coroutines.supervisorScope
+import kotlinx.coroutines.withContext
+import kotlinx.coroutines.withTimeoutOrNull
+import java.io.IOException
+
+/**
+ * Listens for one recipient: one session after the other, and handlers beside them. Only coroutines of [engine] use
+ * its state, one at a time; handlers run in the caller's context.
+ */
+internal class Listener(
+    val credentials: Credentials,
+    private val handler: NotificationHandler?,
+    val options: ListenOptions,
+    val dialer: Dialer,
+    private val engine: CoroutineDispatcher,
+    val clock: Clock,
+    private val monitor: NetworkMonitor?,
+) {
+    private class Handling(val notification: Notification) {
+        var recalled = false
+        var handling: Job? = null
+    }
+
+    /** Has an element when the session has something to send, or the listener is closing. */
+    val wake = Channel<Unit>(Channel.CONFLATED)
+    val outbox = Outbox(options.ackDelayMillis, options.window, clock, ::wakeUp)
+
+    /** The listener ends: sessions send what waits and close. */
+    var closing = false
+        private set
+
+    /** The session that is welcomed; null: there is none. */
+    var live: Session? = null
+    lateinit var answering: Answering
+        private set
+
+    private val jobs = Channel<Handling>(ListenOptions.LARGEST_WINDOW) // all that a server has unacknowledged
+    private val held = HashMap<String, Handling>() // waiting or being handled, by id
+    private val seen = NewestIds(REMEMBERED)
+    private val replied = NewestReplies()
+    private val events = options.events
+
+    /**
+     * Listens until the caller is cancelled, or the server refuses the client. Connections end a little later than handlers, so that the last
+     * acknowledgements are sent.
+     */
+    suspend fun run(): Nothing {
+        val objects = options.objects
+        val topics = options.topics
+        topics?.attach(::wakeUp)
+        try {
+            objects?.attach(Owner(credentials.app, credentials.recipient, options.device), ::wakeUp)
+            try {
+                listen()
+            } finally {
+                objects?.let { detach(it) }
+            }
+        } finally {
+            topics?.detach()
+        }
+    }
+
+    private suspend fun detach(objects: Objects) {
+        try {
+            objects.detach()
+        } catch (e: IOException) {
+            withContext(NonCancellable + engine) { report(e) } // how listening ended matters more
+        }
+    }
+
+    private fun wakeUp() {
+        wake.trySend(Unit)
+    }
+
+    private suspend fun listen(): Nothing {
+        val connections = CoroutineScope(engine + SupervisorJob())
+        answering = Answering(options.requests, outbox, currentCoroutineContext(), engine, ::report)
+        val connector = Connector(this)
+        val connecting = connections.async(start = CoroutineStart.LAZY) { connector.run() }
+        val subscription = monitor?.subscribe { connections.launch { connector.networkChanged() } }
+        try {
+            coroutineScope {
+                repeat(options.concurrency) { launch { for (job in jobs) handle(job) } }
+                options.objects?.let { launch { it.run(::reported) } }
+                options.topics?.let { launch { it.run(::reported) } }
+                throw connecting.await() ?: CancellationException("the listener was closed")
+            }
+        } finally {
+            withContext(NonCancellable + engine) {
+                subscription?.close()
+                stop(connecting)
+                connections.cancel()
+            }
+        }
+    }
+
+    private suspend fun stop(connecting: Deferred<RefusedException?>) {
+        answering.stop(if (live == null) null else unserve())
+        closing = true
+        if (live != null) {
+            wakeUp()
+            withTimeoutOrNull(FLUSH_PATIENCE) { connecting.join() }
+        }
+        connecting.cancel()
+        connecting.join()
+    }
+
+    private fun unserve() = if (options.subjects.isEmpty()) null else ClientFrame.Unserve(options.subjects, options.queue)
+
+    private suspend fun handle(job: Handling) {
+        val delivery = Delivery()
+        var outcome: Throwable? = CancellationException("recalled")
+        try {
+            supervisorScope {
+                val handling = launch(start = CoroutineStart.LAZY) {
+                    // A handler that ends its work although it was cancelled has done it.
+                    outcome = try {
+                        handler?.apply { delivery.handle(job.notification) }
+                        null
+                    } catch (e: Throwable) {
+                        e
+                    }
+                }
+                withContext(NonCancellable + engine) { if (job.recalled) handling.cancel() else job.handling = handling }
+                handling.join()
+            }
+        } finally {
+            withContext(NonCancellable + engine) { handled(job, delivery, outcome) }
+        }
+    }
+
+    /** Takes what a handler decided, or how it failed. */
+    private fun handled(job: Handling, delivery: Delivery, error: Throwable?) {
+        val n = job.notification
+        held.remove(n.id)
+        val reply = delivery.answer?.let { ClientFrame.Reply("", n.id, it) }
+        val later = delivery.redelivery
+        if (error == null && later == null) if (reply != null) replied.add(reply) else seen.add(n.id)
+        if (error is CancellationException || job.recalled && error != null) return // settled already, or the next connection delivers it again
+        if (error != null) tell { handlerFailed(n, error) }
+        if (options.peek) return
+        when {
+            error != null -> outbox.add(ClientFrame.Nack(listOf(n.id)))
+            later != null -> outbox.add(ClientFrame.Nack(listOf(n.id), later.afterMillis, cut(later.reason)))
+            reply != null -> outbox.add(reply)
+            else -> outbox.ack(n.id)
+        }
+    }
+
+    /** Queues a notification for the handlers, unless it is queued or was handled. */
+    fun take(n: Notification) {
+        if (handler == null || n.id in held) return // the program uses only objects or topics; or the notification waits already
+        val reply = replied.find(n.id)
+        when {
+            options.peek && (n.id in seen || reply != null) -> Unit
+            n.id in seen -> outbox.ack(n.id) // the first acknowledgement was lost with its connection
+            reply != null -> outbox.add(reply) // and so was the first answer
+            else -> {
+                val job = Handling(n)
+                // Beyond any window the server delivers it again later.
+                if (jobs.trySend(job).isSuccess) held[n.id] = job
+            }
+        }
+    }
+
+    fun recall(ids: List<String>) {
+        for (id in ids) {
+            val job = held[id] ?: continue
+            job.recalled = true
+            job.handling?.cancel(RecalledException())
+        }
+        tell { recalled(ids) }
+    }
+
+    /** Answers a frame that cannot be read. A notification is asked for again after a while, for a program that can read it; the server gives up eventually. */
+    fun undecodable(e: UndecodableException) {
+        when {
+            e.id.isEmpty() -> report(e)
+            handler == null || e.id in held -> Unit
+            e.id in seen && !options.peek -> outbox.ack(e.id) // a readable copy was handled before
+            else -> {
+                report(e)
+                if (!options.peek) outbox.add(ClientFrame.Nack(listOf(e.id), e.pauseMillis, e.reason))
+            }
+        }
+    }
+
+    fun report(error: Throwable) {
+        try {
+            events.failed(error)
+        } catch (_: Exception) {
+            // There is no other way to tell the program.
+        }
+    }
+
+    /** [report] from outside the engine. */
+    private suspend fun reported(error: Throwable) = withContext(engine) { report(error) }
+
+    /** Calls the program. What a callback throws is reported, and ends nothing. */
+    fun tell(callback: ListenEvents.() -> Unit) {
+        try {
+            events.callback()
+        } catch (e: Exception) {
+            report(e)
+        }
+    }
+
+    private companion object {
+        /** How many handled ids are remembered to recognize redeliveries: several of the largest windows. */
+        const val REMEMBERED = 8192
+
+        /** How long the last handlers' acknowledgements may take to be sent, in milliseconds. */
+        const val FLUSH_PATIENCE = 2_000L
+    }
+}

@@ -1,0 +1,36 @@
+package dev.godwit.objects
+
+import dev.godwit.requireName
+import java.security.MessageDigest
+
+/** Names an object within its app. */
+internal data class ObjectKey(val group: String, val name: String) : Comparable<ObjectKey> {
+    /** What one registration adds to a digest: the first 8 bytes, big-endian, of SHA-256 of group + "\n" + object. */
+    val hash: Long
+        get() {
+            val sum = MessageDigest.getInstance("SHA-256").digest("$group\n$name".encodeToByteArray())
+            return sum.take(Long.SIZE_BYTES).fold(0L) { hash, byte -> (hash shl Byte.SIZE_BITS) or (byte.toLong() and BYTE) }
+        }
+
+    fun check(what: String) {
+        requireName("$what: group", group)
+        requireName("$what: object", name)
+    }
+
+    override fun compareTo(other: ObjectKey): Int = compareValuesBy(this, other, ObjectKey::group, ObjectKey::name)
+
+    override fun toString(): String = "$group/$name"
+
+    private companion object {
+        const val BYTE = 0xffL
+    }
+}
+
+/** The digest as frames have it. It is the sum modulo 2^64 of the hashes of all registrations. */
+internal fun formatDigest(digest: Long): String = digest.toULong().toString(HEX).padStart(DIGITS, '0')
+
+/** Reads a digest; null: it is none. */
+internal fun parseDigest(text: String): Long? = if (text.length == DIGITS && text.none { it == '-' || it == '+' }) text.toULongOrNull(HEX)?.toLong() else null
+
+private const val HEX = 16
+private const val DIGITS = 16

@@ -1,0 +1,55 @@
+package dev.godwit;
+
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import dev.godwit.support.Server;
+import java.util.concurrent.ArrayBlockingQueue;
+import java.util.concurrent.BlockingQueue;
+import java.util.concurrent.TimeUnit;
+import org.junit.jupiter.api.Test;
+
+/** The library as a Java program uses it. */
+class JavaProgramTest {
+    private final BlockingQueue<String> shown = new ArrayBlockingQueue<>(10);
+
+    private void show(Notification notification) {
+        shown.add(notification.getTitle());
+    }
+
+    // What the README shows.
+    void readme(Publication publication) throws Exception {
+        GodwitClient client = new GodwitClient.Builder("http://localhost:8080").apiKey("dev").build();
+        Listening listening = client.start("driver-42", new ListenOptions(), (delivery, notification) -> show(notification));
+        BlockingGodwit calls = new BlockingGodwit(client);
+        Receipt receipt = calls.publish(publication);
+        Status status = calls.awaitSettled(receipt.getId(), "driver-42", 10, TimeUnit.SECONDS);
+        listening.close();
+    }
+
+    @Test
+    void listensAndPublishes() throws Exception {
+        try (Server server = new Server("--dev");
+                GodwitClient client = new GodwitClient.Builder(server.getUrl()).apiKey("dev").build()) {
+            Objects objects = new Objects("region-1");
+            BlockingQueue<Long> versions = new ArrayBlockingQueue<>(10);
+            objects.register(new String[] {"camera-config"}, Blocking.signals(signal -> versions.add(signal.getUnknown() ? -1 : signal.getVersion())));
+            ListenOptions options = new ListenOptions();
+            options.setDevice("phone");
+            options.setObjects(objects);
+            options.setRequests(Blocking.requests(request -> new Answer("made " + request.getText())));
+            try (Listening listening = client.start("driver-42", options, (delivery, notification) -> show(notification))) {
+                BlockingGodwit calls = new BlockingGodwit(client);
+                Publication publication = new Publication("driver-42");
+                publication.setTitle("New ride");
+                Receipt receipt = calls.publish(publication);
+                assertEquals("New ride", shown.poll(4, TimeUnit.MINUTES));
+                assertEquals("acked", calls.awaitSettled(receipt.getId(), "driver-42", 4, TimeUnit.MINUTES).getStatus());
+                assertTrue(calls.putObject("region-1", "camera-config", new byte[0], "", 7).getChanged());
+                assertEquals(-1, versions.poll(4, TimeUnit.MINUTES)); // nobody had put it
+                assertEquals(7, versions.poll(4, TimeUnit.MINUTES));
+                assertEquals("running", listening.await(0, TimeUnit.SECONDS) ? "ended" : "running");
+            }
+        }
+    }
+}

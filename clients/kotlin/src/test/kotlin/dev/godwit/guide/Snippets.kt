@@ -1,0 +1,116 @@
+@file:Suppress("UNUSED_VARIABLE", "unused", "UNUSED_PARAMETER")
+
+package dev.godwit.guide
+
+import dev.godwit.Answer
+import dev.godwit.Deduplicator
+import dev.godwit.FileStorage
+import dev.godwit.GodwitClient
+import dev.godwit.GodwitPush
+import dev.godwit.ListenEvents
+import dev.godwit.NetworkMonitor
+import dev.godwit.Notification
+import dev.godwit.Objects
+import dev.godwit.PushDisplay
+import dev.godwit.PushMessage
+import dev.godwit.RequestHandler
+import dev.godwit.Step
+import dev.godwit.Token
+import dev.godwit.Topics
+import dev.godwit.awaitSettled
+import dev.godwit.publish
+import kotlinx.coroutines.withTimeout
+import java.io.File
+import kotlin.time.Duration.Companion.seconds
+
+// What the README and the guides show. GuideTest holds them to it, so it compiles.
+
+private fun fetchToken() = "token"
+
+private fun show(notification: Notification) = Unit
+
+private fun takeFromScreen(id: String) = Unit
+
+private fun apply(version: Long, payload: String) = Unit
+
+private suspend fun listen(monitor: NetworkMonitor) {
+    val client = GodwitClient("https://godwit.example.org") {
+        app("rides")
+        tokens { Token(fetchToken()) }
+        networkMonitor(monitor)
+    }
+    client.listen("driver-42", {
+        device = "phone-1"
+        events = object : ListenEvents {
+            override fun recalled(ids: List<String>) = ids.forEach(::takeFromScreen)
+        }
+    }) { notification -> show(notification) }
+}
+
+private suspend fun flow(client: GodwitClient) {
+    client.notifications("driver-42").collect { notification -> show(notification) }
+}
+
+private suspend fun push(client: GodwitClient, folder: File, display: PushDisplay, message: Map<String, String>, fcmToken: String) {
+    val push = GodwitPush(client, Deduplicator(FileStorage(File(folder, "seen.json"))), FileStorage(File(folder, "push.json")), display)
+
+    push.handle(message)                      // FCM's data; handleWebPush takes UnifiedPush's bytes
+    push.clicked("ride-9f3")                  // or dismissed: closes it, and acknowledges it
+    if (push.pending) push.flush()            // tells the server, as from WorkManager
+    push.registerFcm("driver-42", fcmToken)   // at each start, and when FCM has a new token
+}
+
+private suspend fun objects(client: GodwitClient, folder: File) {
+    val objects = Objects("region-1", FileStorage(File(folder, "objects.json")))
+    objects.register("camera-config") { signal -> apply(signal.version, signal.text) }
+    val topics = Topics { message -> println("${message.topic}: ${message.text}") }
+    topics.subscribe("rides.*")
+
+    client.listen("unit-7", {
+        device = "unit-7"
+        this.objects = objects
+        this.topics = topics
+        requests = RequestHandler { request -> Answer("made ${request.text}", status = 201) }
+    }, handler = null)
+}
+
+private suspend fun publish(key: String) {
+    val backend = GodwitClient("https://godwit.example.org") { apiKey(key) }
+    val receipt = backend.publish("driver-42") {
+        title = "New ride"
+        data = """{"fare":120}""".encodeToByteArray()
+        ttlMillis = 30_000
+        escalate = listOf(Step("live"), Step("fcm", afterMillis = 5_000))
+    }
+    val status = withTimeout(10.seconds) { backend.awaitSettled(receipt.id, "driver-42") }
+}
+
+class Godwit(folder: File, private val screen: PushDisplay, monitor: NetworkMonitor) {
+    val client = GodwitClient("https://push.example.org") {
+        app("rides")
+        tokens { Token(fetchToken()) }
+        networkMonitor(monitor)
+    }
+    val push = GodwitPush(client, Deduplicator(FileStorage(File(folder, "seen.json"))), FileStorage(File(folder, "push.json")), screen)
+
+    // While the app is open, or in a foreground service.
+    suspend fun listen(driver: String): Nothing = client.listen(driver, {
+        held = { push.shown() }
+        events = object : ListenEvents {
+            override fun recalled(ids: List<String>) = push.recalled(ids)
+        }
+    }) { notification -> push.live(notification) }
+}
+
+class RideMessagingService(private val godwit: Godwit, private val later: () -> Unit) {
+    fun onMessageReceived(data: Map<String, String>) {
+        if (godwit.push.handle(data) && godwit.push.pending) later() // enqueues the worker below
+    }
+
+    suspend fun onNewToken(driver: String, token: String) = godwit.push.registerFcm(driver, token)
+}
+
+// In a worker with the constraint that there is a network; an exception means: try again later.
+suspend fun doWork(godwit: Godwit) = godwit.push.flush()
+
+private fun fields(message: PushMessage) = message.title
