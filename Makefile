@@ -368,7 +368,7 @@ RESULT_slow-ram      := $(RESULT_slow) --data-dir /dev/shm
 RESULT_topics-slow-ram := $(RESULT_topics-slow) --data-dir /dev/shm
 RESULT_sla-ram       := $(RESULT_sla) --data-dir /dev/shm
 # On PostgreSQL beside SQLite, and several nodes: servers of PostgreSQL are started for them (make postgresql).
-CLUSTER_RESULTS := cluster-store-200 cluster-store-4k cluster-unicast-200 cluster-unicast-4k cluster-paced cluster-storm cluster-objects cluster-nodes cluster-route cluster-idle
+CLUSTER_RESULTS := cluster-store-200 cluster-store-4k cluster-unicast-200 cluster-unicast-4k cluster-paced cluster-storm cluster-objects cluster-nodes cluster-route cluster-commits cluster-idle
 RESULT_cluster-store-200   := store --postgres start --runs 3 --size 200
 RESULT_cluster-store-4k    := store --postgres start --runs 2 --size 4096
 RESULT_cluster-unicast-200 := unicast --postgres start --runs 3 --size 200 --publishers 256
@@ -378,6 +378,8 @@ RESULT_cluster-storm       := storm --postgres start --runs 1 --clients 10000 --
 RESULT_cluster-objects     := objects latency --postgres start --runs 2 --rates 1,5,25 --for 5s
 RESULT_cluster-nodes       := cluster nodes --pairs 5
 RESULT_cluster-route       := cluster route --pairs 5
+RESULT_cluster-commits     := cluster commits --pairs 5
+WITHIN_cluster-commits     := 900
 RESULT_cluster-idle        := cluster idle --runs 3 --sessions 19500
 WITHIN_cluster-idle        := 900
 
@@ -446,6 +448,10 @@ WITHIN_console := 600
 # Twenty minutes, so it is made only when it is asked for.
 RESULT_cluster-horizon := cluster horizon --runs 1 --before 2m
 WITHIN_cluster-horizon := 1500
+
+# Twenty-five minutes and 3 GB of memory, so it is made only when it is asked for.
+RESULT_planet := planet --runs 1
+WITHIN_planet := 2400
 
 .PHONY: cluster-results
 cluster-results: build $(addprefix result-,$(CLUSTER_RESULTS)) ## measure PostgreSQL beside SQLite, and several nodes

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"net/url"
+	"slices"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -59,13 +60,13 @@ func (b *bench) onPostgres(how string, run func(context.Context, scenario.Common
 func (b *bench) clusterCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "cluster",
-		Short: "Several nodes on PostgreSQL: the way between them, what two publish, idle sessions, a transaction left open",
+		Short: "Several nodes on PostgreSQL: the way between them, what two publish, what commits of several cost, idle sessions, a transaction left open",
 		Args:  command.Group,
 		RunE:  command.Help,
 	}
 	var how string
 	cmd.PersistentFlags().StringVar(&how, "postgres", startPostgres, postgresHelp)
-	cmd.AddCommand(b.clusterRouteCommand(&how), b.clusterNodesCommand(&how), b.clusterIdleCommand(&how), b.clusterHorizonCommand(&how))
+	cmd.AddCommand(b.clusterRouteCommand(&how), b.clusterNodesCommand(&how), b.clusterCommitsCommand(&how), b.clusterIdleCommand(&how), b.clusterHorizonCommand(&how))
 	return cmd
 }
 
@@ -128,6 +129,34 @@ func (b *bench) clusterNodesCommand(how *string) *cobra.Command {
 	loadFlags(cmd.Flags(), &s.Load)
 	pairsFlag(cmd, &s.Pairs, "all publishers at one node and half of them at each of two")
 	defaults(cmd.Flags(), map[string]string{"publishers": "128", "for": "5s"})
+	return cmd
+}
+
+func (b *bench) clusterCommitsCommand(how *string) *cobra.Command {
+	var s scenario.Commits
+	cmd := &cobra.Command{
+		Use:   "commits",
+		Short: "What the same load costs PostgreSQL on one node and on several",
+		Args:  command.Exactly(),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := b.checkPairs(&s.Load, s.Pairs); err != nil {
+				return err
+			}
+			if s.Nodes < 2 || len(s.Rates) == 0 || slices.Min(s.Rates) <= 0 {
+				return command.Usagef("--nodes must be at least 2, and each of --rates positive")
+			}
+			return b.measure(cmd, b.onPostgres(*how, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
+				s.Common = c
+				return s.Run(ctx)
+			}))
+		},
+	}
+	f := cmd.Flags()
+	loadFlags(f, &s.Load)
+	pairsFlag(cmd, &s.Pairs, "one node and several, for each rate")
+	f.IntVar(&s.Nodes, "nodes", 3, "nodes of the cluster that is compared with one node")
+	f.Float64SliceVar(&s.Rates, "rates", []float64{150, 800}, "notifications a second, one after the other")
+	defaults(f, map[string]string{"warmup": "8s"}) // sessions compare themselves until five seconds after nodes have joined
 	return cmd
 }
 

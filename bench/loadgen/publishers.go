@@ -103,9 +103,12 @@ func NewPublishers(ctx context.Context, r *reactor.Reactor, cfg PublishConfig) (
 		g := p.groups[TargetOf(cfg.Prefix, n, len(p.groups))]
 		g.recipients = append(g.recipients, n)
 	}
-	for _, g := range p.groups {
+	for i, g := range p.groups {
 		if len(g.recipients) == 0 {
 			continue
+		}
+		if cfg.Shared { // servers publish to different recipients at a time: real publishers do not agree on one
+			g.next = i * len(g.recipients) / len(p.groups)
 		}
 		if err := p.connect(g); err != nil {
 			return nil, err

@@ -146,10 +146,15 @@ func (c *Cluster) nextNode() string {
 	return ""
 }
 
+func decodeRoster(body []byte) (r roster, err error) {
+	err = json.Unmarshal(body, &r)
+	return r, err
+}
+
 // gotRoster records which recipients came to a node or left it.
 func (c *Cluster) gotRoster(m *message) {
-	var r roster
-	if json.Unmarshal(m.body, &r) != nil {
+	r, err := decodeRoster(m.body)
+	if err != nil {
 		c.counts.undecoded.Add(1)
 		return
 	}

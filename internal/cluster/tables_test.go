@@ -102,15 +102,16 @@ func lone() (*Cluster, *wire) {
 
 // pair is a node that sends its table, and a second node, which receives only the messages that the test delivers.
 type pair struct {
-	t          *testing.T
-	from, to   *Cluster
-	out, asked *wire
+	t        *testing.T
+	from, to *Cluster
+	out      *wire
+	now      time.Time // of the second node
 }
 
 func newPair(t *testing.T) *pair {
-	p := &pair{t: t}
+	p := &pair{t: t, now: time.Now()}
 	p.from, p.out = lone()
-	p.to, p.asked = lone()
+	p.to, _ = lone()
 	p.to.cfg.Boot = "other"
 	p.beat()
 	return p
@@ -126,18 +127,18 @@ func (p *pair) tell() []message {
 // hear delivers messages to the second node.
 func (p *pair) hear(all ...message) {
 	for i := range all {
-		p.to.gotTable(&all[i])
+		n, err := decodeNews(all[i].body)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		p.to.tables.take(all[i].from, &n, p.now)
 	}
 }
 
-// beat delivers the number of the node's last change, and then whatever the second node requests.
+// beat delivers the number of the node's last change, when parts of a table are late, and then whatever the second node requests.
 func (p *pair) beat() (asked bool) {
-	p.to.checkTable("one", p.from.mine.number.Load())
-	for _, m := range p.asked.take() {
-		if m.kind != kindNoTable {
-			p.t.Fatalf("it says %d", m.kind)
-		}
-		asked = true
+	p.now = p.now.Add(wholePatience)
+	if asked = p.to.tables.lacks("one", p.from.mine.number.Load(), p.now); asked {
 		p.from.gotNoTable(&message{from: "other"})
 	}
 	p.hear(p.tell()...)
@@ -257,6 +258,70 @@ func TestAWholeTableIsInEffectOnceItIsComplete(t *testing.T) {
 	}
 }
 
+// TestALargeTableArrivesWhileRecipientsComeAndLeave: it takes several messages at a time, between which the node reports changes.
+func TestALargeTableArrivesWhileRecipientsComeAndLeave(t *testing.T) {
+	p := newPair(t)
+	<-p.from.reread
+	for range 2*partsAtOnce*hashesAtOnce + 1 {
+		h := rand.Uint64() | 1
+		p.from.wants.add(h, 1)
+		p.from.changed(h)
+	}
+	p.from.want("demo", "leaves")
+	p.tell() // is lost
+	p.from.gotNoTable(&message{from: "other"})
+	<-p.from.reread
+	steps := 0
+	for p.from.mine.asked["other"] || p.from.mine.sends != nil {
+		sent := p.tell()
+		if len(sent) > partsAtOnce+1 {
+			t.Fatalf("%d messages at once", len(sent))
+		}
+		p.hear(sent...)
+		switch steps++; steps {
+		case 1:
+			p.from.drop("demo", "leaves")
+		case 2:
+			p.from.want("demo", "comes")
+		}
+	}
+	if steps != 3 || len(p.from.reread) == 0 {
+		t.Errorf("sent in %d steps; sessions compare themselves after it: %t", steps, len(p.from.reread) > 0)
+	}
+	of := &p.to.tables.find("one").of
+	if of.has(hashOf("demo", "leaves")) || !of.has(hashOf("demo", "comes")) || of.n != len(p.from.wants.all()) {
+		t.Errorf("%d recipients of %d; one left: %t, one came: %t", of.n, len(p.from.wants.all()), !of.has(hashOf("demo", "leaves")), of.has(hashOf("demo", "comes")))
+	}
+	if p.beat() {
+		t.Error("it asks for what it has")
+	}
+}
+
+// TestFewTablesAreRequestedAtOnce: others are requested when these have arrived, or do not arrive.
+func TestFewTablesAreRequestedAtOnce(t *testing.T) {
+	var ts tables
+	now := time.Now()
+	ask := func(at time.Time) (n int) {
+		for i := range 2 * wholesAtOnce {
+			if ts.lacks(string(rune('a'+i)), 2, at) {
+				n++
+			}
+		}
+		return n
+	}
+	if n := ask(now); n != wholesAtOnce {
+		t.Errorf("%d tables are requested at once", n)
+	}
+	ts.take("a", &news{number: 2, part: 1, parts: 1}, now)
+	if n := ask(now); n != 1 {
+		t.Errorf("%d more are requested when one has arrived", n)
+	}
+	ts.take("b", &news{number: 2, part: 1, parts: 2}, now.Add(wholePatience/2))
+	if n := ask(now.Add(wholePatience)); n != wholesAtOnce-1 || ts.lacks("b", 2, now.Add(wholePatience)) {
+		t.Errorf("%d are requested when only one makes progress", n)
+	}
+}
+
 // TestANodeOfTheSameNameStartsWithAnEmptyTable: a table belongs to one start of a node.
 func TestANodeOfTheSameNameStartsWithAnEmptyTable(t *testing.T) {
 	p := newPair(t)
@@ -264,7 +329,7 @@ func TestANodeOfTheSameNameStartsWithAnEmptyTable(t *testing.T) {
 	first := p.tell()
 	p.hear(first...)
 	p.agree("ann")
-	p.to.tables.lacks("two", 1)
+	p.to.tables.lacks("two", 1, p.now)
 	p.to.tables.forget("one")
 	if to := p.to.subjects(nil, "demo", "ann"); len(to) > 0 {
 		t.Errorf("what is for ann goes to %q", to)
@@ -345,7 +410,7 @@ func TestNodesOfTheReleaseBeforeAreServedWhileTheyAreHeard(t *testing.T) {
 	insist("with another one", []string{ann}, ann, ben)
 	c.drop("demo", "ann")
 	insist("and one who left", []string{ann}, ben)
-	c.tables.lacks("new", 1)
+	c.tables.lacks("new", 1, time.Now())
 	if !c.former.twice(c, ben, "new") || c.former.twice(c, ben, "old") || c.former.twice(c, "n.one", "new") {
 		t.Error("a message is handed over twice, or never")
 	}
@@ -388,8 +453,8 @@ func FuzzNews(f *testing.F) {
 			t.Fatalf("%+v, %v, want %+v", again, err, n)
 		}
 		var ts tables
-		ts.lacks("one", n.number)
-		ts.take("one", &n)
+		ts.lacks("one", n.number, time.Now())
+		ts.take("one", &n, time.Now())
 		if of := &ts.find("one").of; of.n > len(n.came) || len(of.slots) > leastSlots+2*len(n.came) {
 			t.Fatalf("%d slots of %d hashes", len(of.slots), len(n.came))
 		}

@@ -41,6 +41,7 @@ type Config struct {
 	Data       string // folder; it must exist
 	Postgres   string // URL of a database that replaces the files in Data and that several nodes may share; "": the files
 	Node       string // name of this server among those that share the database
+	Shared     bool   // other servers share the database
 	Boot       string // unique to this start of the process; "": a random one
 	Former     string // boot of the server that used Data before, if it certainly has ended
 	MaxPending int    // unsettled notifications of one recipient; 0: 1000

@@ -244,7 +244,7 @@ type Writer interface {
 	Append(ctx context.Context, batch []*Append) error
 	// Settle returns once the outcomes are on disk and the Observer was called.
 	Settle(ctx context.Context, batch []*Settle) error
-	// SettleLater takes over the batch, queues it like Settle and does not wait: acks are written with the next commit or after 5 ms.
+	// SettleLater takes over the batch, queues it like Settle and does not wait: acks are written with the next commit or after 5 ms, on PostgreSQL 25 ms.
 	SettleLater(batch []*Settle)
 	// Mark and Seen queue records that are written with some later commit. The batch stays the caller's.
 	Mark(batch []Mark)

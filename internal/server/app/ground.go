@@ -132,7 +132,7 @@ func openStores(ctx context.Context, g *ground.Ground, lock *datadir.Lock, vfs s
 		g.Log.Error("stored data is damaged; not ready, and nothing is stored any more: stop the server and run godwit doctor --repair", "data", s.Data, "error", err)
 	}
 	stores, err := store.Open(ctx, store.Config{
-		Data: s.Data, Postgres: s.Postgres, Node: g.Node, Boot: boot, Former: former, MaxPending: s.MaxPending, MinFree: int64(s.MinFree), Ballast: int64(s.Ballast),
+		Data: s.Data, Postgres: s.Postgres, Node: g.Node, Shared: s.Several(), Boot: boot, Former: former, MaxPending: s.MaxPending, MinFree: int64(s.MinFree), Ballast: int64(s.Ballast),
 		Events: s.EventsRetain.D(), NoAttempts: !s.Attempts, Fatal: g.Fail, Damaged: damaged, Log: g.Log, VFS: vfs, Tables: tables,
 	})
 	if err != nil {

@@ -19,13 +19,12 @@ const (
 	lookChunks = 200
 )
 
-// stored adds the chunks that this node has just stored to memory. If other nodes have stored chunks in between, it reads all of them from
-// the database.
+// stored adds the chunks that this node has just stored to memory. If other nodes have stored chunks in between, and somebody follows, it
+// reads all of them from the database.
 func (l *Log) stored(ctx context.Context, chunks []*eventlog.Chunk, before, last uint64) {
 	l.looking.Lock()
 	defer l.looking.Unlock()
-	if before == l.tails.Committed() {
-		followed := l.tails.Followed()
+	if followed := l.tails.Followed(); before == l.tails.Committed() || len(followed) == 0 {
 		l.tails.Advance(slices.DeleteFunc(slices.Clone(chunks), func(c *eventlog.Chunk) bool { return !slices.Contains(followed, c.App) }), last, followed)
 		return
 	}
@@ -93,10 +92,12 @@ func (l *Log) lookNow(ctx context.Context) error {
 	var head uint64
 	var chunks []*eventlog.Chunk
 	// A transaction is begun again over another connection if a restart of the database has broken this one.
-	err := l.db.Do(ctx, "look for events of other nodes", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `SELECT head.last, chunk.id, chunk.app, chunk.data FROM head
-			LEFT JOIN chunk ON chunk.id > $1 AND chunk.app = ANY($2) AND head.last - $1 < $3 ORDER BY chunk.id LIMIT $4`,
-			int64(committed), followed, lookBack.Milliseconds()<<eventlog.IDShift, lookChunks) //nolint:gosec // positive
+	query := &pgx.Batch{}
+	query.Queue(`SELECT head.last, chunk.id, chunk.app, chunk.data FROM head
+		LEFT JOIN chunk ON chunk.id > $1 AND chunk.app = ANY($2) AND head.last - $1 < $3 ORDER BY chunk.id LIMIT $4`,
+		int64(committed), followed, lookBack.Milliseconds()<<eventlog.IDShift, lookChunks) //nolint:gosec // positive
+	err := l.db.Send(ctx, "look for events of other nodes", query, func(results pgx.BatchResults) error {
+		rows, err := results.Query()
 		if err == nil {
 			head, chunks, err = scan(rows)
 		}

@@ -18,6 +18,7 @@ type appendOp struct {
 	parts []part
 	rows  int
 	bytes int
+	slow  bool // storing it in one round trip was tried
 }
 
 // part holds the recipients of one publish that are on one lane.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/oklog/ulid/v2"
 
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -287,4 +288,64 @@ func BenchmarkSeal(b *testing.B) {
 	}
 	b.StopTimer()
 	cost.report(b)
+}
+
+// BenchmarkCommit measures what a commit of k rows costs PostgreSQL: publishes with ids of the server, which take one round trip, publishes
+// with ids that may be known, and acknowledgements. Each commit is alone, on one lane.
+func BenchmarkCommit(b *testing.B) {
+	server := pgtest.Start(b, pgtest.Options{Fsync: true, Settings: map[string]string{
+		"shared_buffers": "512MB", "max_wal_size": "4GB", "checkpoint_timeout": "15min",
+	}})
+	for _, k := range []int{1, 2, 4, 8, 16, 64, 256} {
+		for _, kind := range []string{"fresh", "known", "acks"} {
+			b.Run(fmt.Sprintf("%s/rows=%d", kind, k), func(b *testing.B) { commitRows(b, server.Database(b), kind, k) })
+		}
+	}
+}
+
+func commitRows(b *testing.B, url, kind string, k int) {
+	s := open(b, mailboxdb.Config{URL: url, Lanes: 1, MaxPending: 1 << 20})
+	told := &storetest.Recorder{}
+	s.Observe(told)
+	id := 0
+	publishRows := func() {
+		batch := make([]*mailbox.Append, k)
+		for i := range batch {
+			id++
+			batch[i] = &mailbox.Append{N: note(time.Now(), ulid.Make().String()), To: []string{fmt.Sprint("r", id%4096)}, Fresh: kind != "known"}
+			batch[i].N.Content.Data = make([]byte, 200)
+		}
+		if err := s.Append(b.Context(), batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for range 4096/k + 1 { // makes the recipients
+		publishRows()
+	}
+	run := publishRows
+	if kind == "acks" {
+		for range b.N {
+			publishRows()
+		}
+		stored := told.All().Stored
+		run = func() {
+			batch := make([]*mailbox.Settle, k)
+			for i, it := range stored[:k] {
+				batch[i] = &mailbox.Settle{App: it.N.App, Recipient: it.Recipient, ID: it.N.ID, Pos: it.Pos, As: notification.Acked, At: time.Now()}
+			}
+			stored = stored[k:]
+			if err := s.Settle(b.Context(), batch); err != nil {
+				b.Fatal(err)
+			}
+		}
+	}
+	cost := startCost(b, url)
+	b.ResetTimer()
+	for range b.N {
+		run()
+	}
+	b.StopTimer()
+	log, cpu := cost.read(b)
+	b.ReportMetric(float64((cpu-cost.cpu).Microseconds())/float64(b.N), "PG-µs/commit")
+	b.ReportMetric(float64(log-cost.log)/float64(b.N), "log-B/commit")
 }

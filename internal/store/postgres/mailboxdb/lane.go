@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,8 +20,10 @@ const (
 	// maxRows and maxBytes limit a commit; the last op may exceed them.
 	maxRows  = 1000
 	maxBytes = 1 << 20
-	// lazyAfter is the wait of an acknowledgement for a publish with which it can share a commit.
-	lazyAfter = 5 * time.Millisecond
+	// lazyAfter is the wait of an acknowledgement for a publish with which it can share a commit. Replies wait for replyAfter, since the one
+	// who asked waits for them.
+	lazyAfter  = 25 * time.Millisecond
+	replyAfter = 5 * time.Millisecond
 	// sliceAfter is the wait of upkeep for a moment without publishes.
 	sliceAfter = 20 * time.Millisecond
 	// tries limits the attempts of a commit that conflicts with others.
@@ -60,6 +63,7 @@ type lane struct {
 	did    outcome                   // results of the commit under way, and acknowledgements that it could not settle
 	missed []*mailbox.Settle
 	passed []op // that it left for later
+	left   []op // that need a commit of two round trips
 
 	parking   parking
 	parked    atomic.Int64 // operations in parking
@@ -105,19 +109,19 @@ func (l *lane) submit(app string, o op) {
 }
 
 // submitLazy queues an op that waits for the next commit of others. While the database is away, a limited number of such ops is retained.
-func (l *lane) submitLazy(o op) {
+func (l *lane) submitLazy(o *settleOp) {
 	_, bytes := o.size()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended || l.away && l.held+bytes > maxAway/len(l.s.lanes) {
 		return
 	}
-	if len(l.lazy) == 0 {
-		l.lazyAt = time.Now().Add(lazyAfter)
+	if at := time.Now().Add(o.patience()); len(l.lazy) == 0 || o.replies() && !l.away && at.Before(l.lazyAt) {
+		l.lazyAt = at
+		l.nudge()
 	}
 	l.lazy = append(l.lazy, o)
 	l.held += bytes
-	l.nudge()
 }
 
 // close ends the lane once it has done the queued operations.
@@ -239,13 +243,19 @@ func (l *lane) commit(ops []op) {
 		l.setAway(false)
 		l.told()
 		ops = l.parking.park(ops, l.passed)
+		left := l.left
 		missed := l.finishMissed()
 		for _, o := range ops {
-			if q, ok := o.(*settleOp); !ok || missed == nil {
+			if q, ok := o.(*settleOp); ok && missed != nil {
+				if q.Waited() {
+					q.Finish(missed)
+				}
+			} else if !slices.Contains(left, o) {
 				o.Finish(nil)
-			} else if q.Waited() {
-				q.Finish(missed)
 			}
+		}
+		if len(left) > 0 {
+			l.commit(left)
 		}
 	case len(ops) > 1 && rejected(err):
 		for _, o := range ops {
@@ -425,7 +435,7 @@ func (l *lane) transact(ctx context.Context, set *tableSet, ops []op) error {
 		_ = rollback(ctx, conn.Conn())
 		return err
 	}
-	l.did, l.missed, l.passed = t.outcome, t.missed, t.passed
+	l.did, l.missed, l.passed, l.left = t.outcome, t.missed, t.passed, t.left
 	return nil
 }
 

@@ -2,6 +2,9 @@ package mailboxdb_test
 
 import (
 	"context"
+	"slices"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -62,10 +65,62 @@ func TestConformance(t *testing.T) {
 	storetest.Run(t, opener(func(*mailboxdb.Config) {}))
 }
 
-// sealing seals all past hours before each call to the store.
+// sealing seals all past hours before each call to the store. It publishes new ids as if the server had made them.
 type sealing struct {
 	*mailboxdb.Store
-	t *testing.T
+	t   *testing.T
+	ids *newIDs
+}
+
+// newIDs knows which ids were published before. Publishes of one id wait for each other, so that only the first one is fresh.
+type newIDs struct {
+	mu sync.Mutex
+	by map[string]*publishedID
+}
+
+type publishedID struct {
+	mu   sync.Mutex
+	seen bool
+}
+
+func (ids *newIDs) of(a *mailbox.Append, to string) *publishedID {
+	ids.mu.Lock()
+	defer ids.mu.Unlock()
+	key := strings.Join([]string{a.N.App, to, a.N.ID}, "\n")
+	if ids.by[key] == nil {
+		ids.by[key] = &publishedID{}
+	}
+	return ids.by[key]
+}
+
+// hold locks the ids of a batch and marks the publishes whose ids are new as fresh.
+func (ids *newIDs) hold(batch []*mailbox.Append) (release func()) {
+	var all []string
+	locks := make(map[string]*publishedID)
+	for _, a := range batch {
+		for _, to := range a.To {
+			if id := ids.of(a, to); locks[to+"\n"+a.N.ID] == nil {
+				locks[to+"\n"+a.N.ID] = id
+				all = append(all, to+"\n"+a.N.ID)
+			}
+		}
+	}
+	slices.Sort(all)
+	for _, id := range all {
+		locks[id].mu.Lock()
+	}
+	for _, a := range batch {
+		a.Fresh = true
+		for _, to := range a.To {
+			id := locks[to+"\n"+a.N.ID]
+			a.Fresh, id.seen = a.Fresh && !id.seen, true
+		}
+	}
+	return func() {
+		for _, id := range all {
+			locks[id].mu.Unlock()
+		}
+	}
 }
 
 func (s sealing) seal() {
@@ -76,6 +131,7 @@ func (s sealing) seal() {
 
 func (s sealing) Append(ctx context.Context, batch []*mailbox.Append) error {
 	s.seal()
+	defer s.ids.hold(batch)()
 	return s.Store.Append(ctx, batch)
 }
 
@@ -94,7 +150,8 @@ func (s sealing) Lookup(ctx context.Context, app, id, to string) ([]mailbox.Reco
 	return s.Store.Lookup(ctx, app, id, to)
 }
 
-// This runs the suite on a store that seals past hours before each call, and on the database that remains when PostgreSQL is killed.
+// This runs the suite on a store that seals past hours before each call and checks no new ids, and on the database that remains when
+// PostgreSQL is killed.
 func TestConformanceWhileHoursAreSealedAndAfterKills(t *testing.T) {
 	// A small log, since each crash copies it.
 	little := pgtest.Options{Fsync: true, Settings: map[string]string{"max_wal_size": "48MB", "min_wal_size": "32MB"}}
@@ -108,15 +165,15 @@ func TestConformanceWhileHoursAreSealedAndAfterKills(t *testing.T) {
 		} else {
 			cfg.URL, cfg.Schema = pgtest.URL(t), pgtest.Schema(t)
 		}
-		s := open(t, cfg)
+		s, ids := open(t, cfg), &newIDs{by: make(map[string]*publishedID)}
 		o := storetest.Opened{
-			Store: sealing{s, t},
+			Store: sealing{s, t, ids},
 			Reopen: func() mailbox.Store {
 				if err := s.Close(); err != nil {
 					t.Fatalf("close: %v", err)
 				}
 				s = open(t, cfg)
-				return sealing{s, t}
+				return sealing{s, t, ids}
 			},
 		}
 		if opts.Crashes {

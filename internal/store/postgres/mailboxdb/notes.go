@@ -95,11 +95,13 @@ func lockNoted(ctx context.Context, tx pgx.Tx, apps, names []string, patient *bo
 
 // noteDevices writes the times when devices were last seen. A new device is on disk before its row can be read: from then on, also after a
 // crash of the database, notifications that every device must acknowledge wait for it.
-const noteDevices = `WITH noted AS (
-		INSERT INTO device (recipient, name, last_seen) SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[])
-		ON CONFLICT (recipient, name) DO UPDATE SET last_seen = greatest(device.last_seen, excluded.last_seen) RETURNING xmax = 0 AS new
+const noteDevices = `WITH q AS MATERIALIZED (SELECT * FROM unnest($1::bigint[], $2::text[], $3::bigint[]) AS q(recipient, name, last_seen)
+	), noted AS (
+		INSERT INTO device (recipient, name, last_seen) SELECT * FROM q
+		ON CONFLICT (recipient, name) DO UPDATE SET last_seen = greatest(device.last_seen, excluded.last_seen)
 	)
-	SELECT set_config('synchronous_commit', reset_val, true) FROM pg_settings WHERE name = 'synchronous_commit' AND EXISTS (SELECT FROM noted WHERE new)`
+	SELECT set_config('synchronous_commit', reset_val, true) FROM pg_settings WHERE name = 'synchronous_commit' AND EXISTS (
+		SELECT FROM q WHERE NOT EXISTS (SELECT FROM device d WHERE d.recipient = ANY(ARRAY[q.recipient]) AND d.name = q.name))`
 
 // writeSeen writes the times at which recipients and their devices were seen last.
 func (s *Store) writeSeen(seen []notes.Sighting) error {

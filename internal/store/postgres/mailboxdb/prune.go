@@ -48,11 +48,11 @@ func (s *Store) pruneBeside(ctx context.Context, since int64) (more bool, err er
 			AND NOT EXISTS (SELECT FROM pending p WHERE p.recipient = ANY(ARRAY[n.recipient]) AND p.pos = n.pos) ORDER BY at LIMIT $2)`,
 		`DELETE FROM attempt WHERE (recipient, pos, node) IN (SELECT recipient, pos, node FROM attempt n WHERE at < $1
 			AND NOT EXISTS (SELECT FROM pending p WHERE p.recipient = ANY(ARRAY[n.recipient]) AND p.pos = n.pos) ORDER BY at LIMIT $2)`,
-		"DELETE FROM tried WHERE ctid = ANY(ARRAY(SELECT ctid FROM tried WHERE last < $1 ORDER BY last LIMIT $2))",
+		"DELETE FROM tried WHERE last <= (SELECT max(last) FROM (SELECT last FROM tried WHERE last < $1 ORDER BY last LIMIT $2) AS oldest)",
 	} {
 		err := s.db.Do(ctx, "prune", func(ctx context.Context, tx pgx.Tx) error {
 			tag, err := tx.Exec(ctx, sql, since, pruneSlice)
-			more = more || tag.RowsAffected() == pruneSlice
+			more = more || tag.RowsAffected() >= pruneSlice // rows of one millisecond are deleted together
 			return err
 		})
 		if err != nil {

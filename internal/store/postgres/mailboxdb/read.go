@@ -301,8 +301,7 @@ func (t *transaction) readMore(ctx context.Context, settles []*mailbox.Settle) e
 func (t *transaction) askCounts(a *asking) {
 	var keys []int64
 	for _, b := range t.boxes {
-		most := int64(t.l.s.cfg.MaxPending)
-		if b.adds > 0 && b.copies+int64(b.adds) > max(t.l.room[b.key], most) {
+		if b.adds > 0 && b.copies+int64(b.adds) > t.l.roomOf(b.key) {
 			keys = append(keys, b.key)
 			b.counted = true
 		}

@@ -3,6 +3,7 @@ package mailboxdb
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"godwit.dev/godwit/internal/notify/mailbox"
@@ -64,6 +65,19 @@ func (o *settleOp) size() (rows, bytes int) {
 		}
 	}
 	return len(o.batch), bytes
+}
+
+// replies reports whether the op contains an answer for which somebody waits.
+func (o *settleOp) replies() bool {
+	return slices.ContainsFunc(o.batch, func(q *mailbox.Settle) bool { return q.Reply != nil })
+}
+
+// patience returns how long the op may wait for a publish.
+func (o *settleOp) patience() time.Duration {
+	if o.replies() {
+		return replyAfter
+	}
+	return lazyAfter
 }
 
 // openFor returns the open copy that a settle refers to, or nil.

@@ -13,7 +13,7 @@ import (
 )
 
 // transaction is one commit of a lane. It takes two round trips: the first locks the recipients and reads their state, the code here
-// decides on the changes, and the second writes them and commits.
+// decides on the changes, and the second writes them and commits. Commits without decisions take one.
 type transaction struct {
 	l    *lane
 	conn *pgx.Conn
@@ -31,6 +31,9 @@ type transaction struct {
 	missed []*mailbox.Settle // of these
 	ended  []ended
 	gone   map[int64]bool // positions of copies that are settled by this commit
+
+	once []atOnce // copies that are stored in one round trip
+	left []op     // publishes that could not be
 
 	next    []int64 // positions that were taken
 	inboxes inboxes
@@ -136,6 +139,9 @@ func (t *transaction) run(ctx context.Context, ops []op) (err error) {
 	}
 	if err := t.findKeys(ctx); err != nil {
 		return fmt.Errorf("find recipients: %w", err)
+	}
+	if t.oneTrip(appends, settles) {
+		return t.storeAtOnce(ctx, appends)
 	}
 	if err := t.read(ctx, appends, settles); err != nil {
 		return err

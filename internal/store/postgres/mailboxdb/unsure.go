@@ -62,6 +62,10 @@ type unsure struct {
 func (l *lane) doubt(t *transaction) {
 	u := &unsure{did: transaction{l: l, outcome: t.outcome}}
 	u.did.quick, u.did.missed = cloneSettles(t.quick), cloneSettles(t.missed)
+	for _, c := range t.once {
+		c.part = nil
+		u.did.once = append(u.did.once, c)
+	}
 	for _, e := range t.ended {
 		e.by = nil
 		u.did.ended = append(u.did.ended, e)
@@ -114,6 +118,7 @@ func (l *lane) makeSure() error {
 		}
 		return nil
 	}
+	u.did.storedAtOnce()
 	u.did.settledQuickly()
 	u.did.settledNow()
 	l.did = u.did.outcome
@@ -142,6 +147,7 @@ func (u *unsure) look(ctx context.Context, tx pgx.Tx) (there bool, err error) {
 		_, err := pgx.ForEachRow(rows, []any{&status}, func() error { return nil })
 		return err
 	}, t.trace.pos)
+	t.askStoredWith(a)
 	if len(asked) > 0 {
 		a.ask(fmt.Sprintf(settledWith, t.trace.hour), t.readGone, t.trace.pos, asked)
 	}

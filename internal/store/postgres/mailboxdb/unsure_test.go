@@ -25,6 +25,7 @@ type shaky struct {
 	cfg   mailboxdb.Config
 	clock *testclock.Clock
 	told  *storetest.Recorder
+	fresh bool // ids that fail publishes are as if the server had made them
 }
 
 // openShaky opens a store in which "first" was published to r.
@@ -48,7 +49,7 @@ func (s *shaky) note(id string) *notification.Notification { return note(s.clock
 // fail publishes to r over a connection that breaks, and expects mailbox.ErrAway.
 func (s *shaky) fail(n *notification.Notification) {
 	s.t.Helper()
-	err := s.Append(context.Background(), []*mailbox.Append{{N: n, To: []string{"r"}}})
+	err := s.Append(context.Background(), []*mailbox.Append{{N: n, To: []string{"r"}, Fresh: s.fresh}})
 	if !errors.Is(err, mailbox.ErrAway) {
 		s.t.Errorf("publish %s: %v, want that the store is away", n.ID, err)
 	}
@@ -151,6 +152,34 @@ func TestPublishWithLostAnswerIsReportedOnce(t *testing.T) {
 		server.Restart(t)
 		s.publish(s.note("b"), "r")
 		s.wantOnly("first", "a", "b")
+	})
+}
+
+// A publish that takes one round trip gets its position from the database, with the answer that was lost.
+func TestPublishOfOneRoundTripWithLostAnswerIsReportedOnce(t *testing.T) {
+	t.Run("it is there", func(t *testing.T) {
+		s := openShaky(t)
+		s.fresh = true
+		for _, id := range []string{"a", "b"} {
+			s.proxy.LoseAnswers(1)
+			s.fail(s.note(id))
+			eventually.True(t, "to be told of it", func() bool { return slices.Contains(s.stored(), id) })
+		}
+		s.publish(s.note("c"), "r")
+		s.wantOnly("first", "a", "b", "c")
+		for _, it := range s.told.All().Stored {
+			if got, err := s.Lookup(t.Context(), storetest.App, it.N.ID, "r"); err != nil || got[0].Pos != it.Pos {
+				t.Errorf("%s is at %+v, %v; told of position %d", it.N.ID, got, err, it.Pos)
+			}
+		}
+	})
+	t.Run("it is not", func(t *testing.T) {
+		s := openShaky(t)
+		s.fresh = true
+		s.proxy.LoseCommits(1)
+		s.fail(s.note("a"))
+		s.publish(s.note("b"), "r")
+		s.wantOnly("first", "b")
 	})
 }
 
