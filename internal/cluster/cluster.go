@@ -74,6 +74,7 @@ type Cluster struct {
 	objects atomic.Pointer[objects] // nil: they take no part
 	steps   atomic.Pointer[Part]    // nil: they take no part
 	traces  atomic.Pointer[Part]    // nil: nothing is traced
+	badges  atomic.Pointer[Part]    // nil: no icons are told
 	started time.Time
 
 	wants    interests
@@ -216,6 +217,8 @@ func (c *Cluster) got(subject string, data []byte) {
 		c.gotPart(&c.steps, &m)
 	case kindTraces:
 		c.gotPart(&c.traces, &m)
+	case kindBadges:
+		c.gotPart(&c.badges, &m)
 	case kindBeat:
 		c.gotBeat(&m)
 	case kindBye:

@@ -2,7 +2,7 @@ package cluster
 
 import "sync/atomic"
 
-// Part is a part of the server that exchanges its own messages between nodes: *escalation.Service for steps, *tracing.Tracer for traces.
+// Part is a part of the server that exchanges its own messages between nodes: *escalation.Service for steps, *tracing.Tracer for traces, *badge.Service for the numbers on icons.
 type Part interface {
 	TellOthers(tell func(body []byte))
 	Heard(body []byte) error
@@ -13,6 +13,9 @@ func (c *Cluster) JoinSteps(of Part) { c.join(&c.steps, kindSteps, of) }
 
 // JoinTraces connects traces with the cluster. If a message is lost, the trace lacks that node's spans.
 func (c *Cluster) JoinTraces(of Part) { c.join(&c.traces, kindTraces, of) }
+
+// JoinBadges connects the numbers on icons with the cluster. If a message is lost, devices get one message more.
+func (c *Cluster) JoinBadges(of Part) { c.join(&c.badges, kindBadges, of) }
 
 func (c *Cluster) join(as *atomic.Pointer[Part], k kind, of Part) {
 	of.TellOthers(func(body []byte) {

@@ -40,6 +40,7 @@ const (
 	kindTable    kind = 15 // changes of the sender's table: recipients by hash
 	kindNoTable  kind = 16 // the sender lacks part of a table and asks for all of it
 	kindInbox    kind = 18 // the counts of an inbox that has changed
+	kindBadges   kind = 19 // recipients whose devices were told the number on their icon
 	kindTraces   kind = 17 // copies that traces follow, and which of them have ended
 )
 

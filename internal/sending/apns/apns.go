@@ -165,6 +165,9 @@ func (s *Sender) message(r *push.Request) (*message, error) {
 	if r.Recall || r.Content.APNs.Background {
 		m.kind, m.priority = "background", priority(push.UrgencyNormal) // APNs refuses 10 for it
 	}
+	if r.BadgeOnly { // a number is for the user to see, so its kind is alert
+		m.priority = priority(push.UrgencyNormal)
+	}
 	if m.body, err = encodePayload(r); err != nil {
 		return nil, &push.PermanentError{Reason: err.Error()}
 	}

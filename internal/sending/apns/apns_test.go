@@ -298,3 +298,27 @@ func TestInvalidMessageIsNotSentToAPNs(t *testing.T) {
 		t.Errorf("%d messages came", n)
 	}
 }
+
+func TestTheNumberOnTheIconIsSaidAndZeroTakesItAway(t *testing.T) {
+	w := start(t)
+	device, address := w.Register(apnsserver.Accepting)
+	for want, r := range map[string]func(r *push.Request){
+		`{"aps":{"alert":{"title":"Hi"}},"godwit_id":"d-1"}`:           func(*push.Request) {},
+		`{"aps":{"alert":{"title":"Hi"},"badge":0},"godwit_id":"d-1"}`: func(r *push.Request) { r.Badge = new(int) },
+		`{"aps":{"alert":{"title":"Hi"},"badge":7},"godwit_id":"d-1"}`: func(r *push.Request) { seven := 7; r.Badge, r.Content.APNs.Badge = new(int), &seven },
+		`{"aps":{"content-available":1},"godwit_id":"d-1","title":"Hi"}`: func(r *push.Request) {
+			r.Badge, r.Content.APNs.Background = new(int), true // Apple takes no number in the background
+		},
+		`{"aps":{"badge":0,"content-available":1},"godwit_badge":0}`: func(r *push.Request) {
+			r.Badge, r.BadgeOnly, r.Content, r.Urgency = new(int), true, push.Content{}, push.UrgencyHigh
+		},
+	} {
+		m := hello("d-1", address)
+		r(&m)
+		w.send(t, m)
+		sent, payload := w.last(t, device)
+		if payload != want || m.BadgeOnly && (sent.PushType != "alert" || sent.Priority != "5") {
+			t.Errorf("%s as %s with priority %s, want %s", payload, sent.PushType, sent.Priority, want)
+		}
+	}
+}

@@ -39,6 +39,7 @@ func (Kind) Fields() []channel.Field {
 		{Name: FieldTopic, Help: "the app's bundle id, like org.example.shop"},
 		{Name: FieldEnvironment, Help: "production, or sandbox for apps from Xcode; absent: production"},
 		{Name: FieldBaseURL, Address: true, Help: "another server in Apple's place; absent: Apple's of the environment"},
+		channel.Badge,
 	}
 }
 

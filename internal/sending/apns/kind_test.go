@@ -107,7 +107,7 @@ func TestAKeyPrintsAsNothing(t *testing.T) {
 			shown = append(shown, f.Name)
 		}
 	}
-	if strings.Join(shown, " ") != "key_id team_id topic environment base_url" {
+	if strings.Join(shown, " ") != "key_id team_id topic environment base_url badge" {
 		t.Errorf("shown are %v", shown)
 	}
 }

@@ -2,6 +2,7 @@ package apns
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -27,7 +28,8 @@ type payload struct {
 	Track  string          `json:"godwit_track,omitempty"`
 	Ack    string          `json:"godwit_ack,omitempty"`
 	Settle string          `json:"godwit_settle,omitempty"`
-	Title  string          `json:"title,omitempty"` // Title and Body are set only for messages in the background, which have no alert
+	Count  *int            `json:"godwit_badge,omitempty"` // set only for messages that tell the badge alone
+	Title  string          `json:"title,omitempty"`        // Title and Body are set only for messages in the background, which have no alert
 	Body   string          `json:"body,omitempty"`
 	URL    string          `json:"url,omitempty"`
 	Image  string          `json:"image,omitempty"`
@@ -81,6 +83,9 @@ func payloadOf(r *push.Request) (*payload, error) {
 	if r.Recall {
 		return &payload{APS: aps{Available: 1}, Recall: []string{godwitID(r)}}, nil
 	}
+	if r.BadgeOnly { // the system sets the number, also of an app that its user has closed
+		return &payload{APS: aps{Available: 1, Badge: r.Badge}, Count: r.Badge}, nil
+	}
 	c := &r.Content
 	p := &payload{ID: godwitID(r), Track: r.Track, Ack: r.AckToken, Settle: r.Settle, URL: c.URL, Image: c.Image, Data: c.Data}
 	if c.APNs.Background {
@@ -95,7 +100,7 @@ func payloadOf(r *push.Request) (*payload, error) {
 		return nil, errors.New("the message is empty")
 	}
 	p.APS = aps{
-		Sound: c.APNs.Sound, Badge: c.APNs.Badge, Thread: c.APNs.ThreadID, Level: c.APNs.InterruptionLevel, Category: c.Category,
+		Sound: c.APNs.Sound, Badge: cmp.Or(c.APNs.Badge, r.Badge), Thread: c.APNs.ThreadID, Level: c.APNs.InterruptionLevel, Category: c.Category,
 	}
 	if c.Title != "" || c.Body != "" {
 		p.APS.Alert = &alert{c.Title, c.Body}

@@ -46,6 +46,9 @@ const (
 // Field is one setting of a channel.
 type Field = setting.Field
 
+// Badge is the setting of channels to phones by which an app's icon shows how much of its recipient's inbox is unseen.
+var Badge = Field{Name: "badge", Type: Bool, Help: "true: the app's icon shows how much of the recipient's inbox is unseen; absent: messages leave it as it is"}
+
 // Kind defines the settings of one channel. Its methods never keep or change the values they get, except Complete.
 type Kind interface {
 	Fields() []Field

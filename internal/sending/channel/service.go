@@ -124,6 +124,14 @@ func (s *Service) Apps(ch push.Channel) (apps []string) {
 	return apps
 }
 
+// Has reports whether an app has a channel set up and enabled, with a value for a setting.
+func (s *Service) Has(app string, ch push.Channel, setting string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r, ok := s.records[name{app, ch}]
+	return ok && r.Enabled && r.Values[setting] != ""
+}
+
 // Channels lists the channels of this server, in order.
 func (s *Service) Channels() []push.Channel { return slices.Sorted(maps.Keys(s.kinds)) }
 

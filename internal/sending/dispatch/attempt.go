@@ -40,6 +40,9 @@ func (l *channelSender) deliver(d *Delivery, sender push.Sender) {
 	ctx, cancel := context.WithTimeoutCause(l.job.hard, l.policy.Timeout, fmt.Errorf("no answer in %s", l.policy.Timeout))
 	defer cancel()
 	req := l.backlog.Request(d, now)
+	if l.d.badge != nil && req.Recipient != "" {
+		req.Badge = l.d.badge(ctx, req.App, req.Recipient, l.channel)
+	}
 	t := d.scope.depart(ctx, d.EndpointID, l.weigh(d, &req.Content, sender, now))
 	if held := l.job.work.Held; held != nil && !held() {
 		now = l.d.now()

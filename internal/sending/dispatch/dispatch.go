@@ -25,9 +25,12 @@ type Config struct {
 	Senders Senders
 	// Channels are the channels for which Senders may have senders.
 	Channels []push.Channel
-	Tracer   Tracer           // nil: there is none
-	Now      func() time.Time // the clock of stored times
-	Log      *slog.Logger
+	Tracer   Tracer // nil: there is none
+	// Badge returns the number for the app's icon on a recipient's devices; nil: it stays as it is. It is called before each attempt. Nil:
+	// no channel has icons.
+	Badge func(ctx context.Context, app, recipient string, ch push.Channel) *int
+	Now   func() time.Time // the clock of stored times
+	Log   *slog.Logger
 }
 
 // Tracer follows single notifications.
@@ -42,6 +45,7 @@ type Dispatcher struct {
 
 	channels []push.Channel
 	tracer   Tracer
+	badge    func(ctx context.Context, app, recipient string, ch push.Channel) *int
 	now      func() time.Time
 	log      *slog.Logger
 	paces    *pace.Scopes
@@ -60,7 +64,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Dispatcher{Senders: cfg.Senders, channels: cfg.Channels, tracer: cfg.Tracer, now: cfg.Now, log: cfg.Log, paces: pace.NewScopes(), cases: newCases(), metrics: newMetrics(cfg.Channels)}, nil
+	return &Dispatcher{Senders: cfg.Senders, channels: cfg.Channels, tracer: cfg.Tracer, badge: cfg.Badge, now: cfg.Now, log: cfg.Log, paces: pace.NewScopes(), cases: newCases(), metrics: newMetrics(cfg.Channels)}, nil
 }
 
 // Unblock allows an app's refused credentials to be tried again, after a person has checked them.

@@ -30,6 +30,7 @@ func (Kind) Fields() []channel.Field {
 	return []channel.Field{
 		{Name: FieldAccount, Secret: true, Lines: true, Help: "JSON file of a service account: Firebase console, Project settings, Service accounts, Generate new private key"},
 		{Name: FieldBaseURL, Address: true, Help: "another server that speaks FCM's HTTP v1; absent: " + DefaultURL},
+		channel.Badge,
 	}
 }
 

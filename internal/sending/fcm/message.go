@@ -51,6 +51,7 @@ type androidNotification struct {
 	Tag       string `json:"tag"`
 	ChannelID string `json:"channel_id,omitempty"`
 	Sound     string `json:"sound,omitempty"`
+	Count     int    `json:"notification_count,omitempty"`
 }
 
 // apns holds the fields for tokens of iPhones whose app receives its pushes through FCM.
@@ -71,6 +72,7 @@ type apnsHeaders struct {
 type aps struct {
 	Alert      *text  `json:"alert,omitempty"`
 	Sound      string `json:"sound,omitempty"`
+	Badge      *int   `json:"badge,omitempty"`
 	Background int    `json:"content-available,omitempty"`
 }
 
@@ -116,6 +118,7 @@ func encode(r *push.Request, token string, now time.Time) ([]byte, error) {
 	m := message{Token: token, Data: data(r)}
 	tag, c := tagOf(r), &r.Content
 	shows := !r.Recall && (c.Title != "" || c.Body != "")
+	badge := !r.Recall && r.Badge != nil && (shows || r.BadgeOnly)
 	seconds := strconv.FormatInt(int64(left/time.Second), 10)
 	m.Android = &android{Collapse: r.Collapse, Priority: "NORMAL", TTL: seconds + "s"}
 	m.APNs = &apns{Headers: apnsHeaders{
@@ -129,6 +132,9 @@ func encode(r *push.Request, token string, now time.Time) ([]byte, error) {
 		m.show(r, tag)
 	} else {
 		m.APNs.Payload.APS.Background = 1
+	}
+	if badge { // a number is for the user to see
+		m.APNs.Headers.Type, m.APNs.Payload.APS.Badge = "alert", r.Badge
 	}
 	if n := m.size(); n > MaxPayload {
 		return nil, fmt.Errorf("the message has %d bytes; FCM takes %d", n, MaxPayload)
@@ -152,6 +158,9 @@ func (m *message) show(r *push.Request, tag string) {
 		m.Android.Notification = &androidNotification{
 			Title: c.Title, Body: c.Body, Image: c.Image, Tag: tag, ChannelID: c.FCM.ChannelID, Sound: c.FCM.Sound,
 		}
+		if r.Badge != nil {
+			m.Android.Notification.Count = *r.Badge
+		}
 	}
 }
 
@@ -163,6 +172,12 @@ func data(r *push.Request) map[string]string {
 		if text != "" {
 			d[name] = text
 		}
+	}
+	if r.Badge != nil && !r.Recall {
+		d["godwit_badge"] = strconv.Itoa(*r.Badge)
+	}
+	if r.BadgeOnly {
+		return d
 	}
 	if tag := tagOf(r); tag != id {
 		d["tag"] = tag

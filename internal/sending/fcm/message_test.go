@@ -179,3 +179,32 @@ func TestRecallTellsTheApp(t *testing.T) {
 		t.Error(errs)
 	}
 }
+
+func TestTheNumberOnTheIconIsSaidAndZeroTakesItAway(t *testing.T) {
+	b := newBed(t)
+	shown := false
+	r := full()
+	if m := b.sent(r); m.Data["godwit_badge"] != "" || m.APNs.Payload.APS.Badge != nil {
+		t.Errorf("without a number: %v, %+v", m.Data, m.APNs)
+	}
+	three := 3
+	r.Badge, r.Content.FCM.DataOnly = &three, &shown
+	if m := b.sent(r); m.Data["godwit_badge"] != "3" || *m.APNs.Payload.APS.Badge != 3 || m.Android.Notification.Count != 3 || m.APNs.Payload.APS.Alert == nil {
+		t.Errorf("with a number: %v, %+v, %+v", m.Data, m.APNs, m.Android.Notification)
+	}
+	alone := push.Request{ID: "badge-1", Badge: new(int), BadgeOnly: true, Collapse: "godwit_badge", Urgency: push.UrgencyNormal}
+	m := b.sent(alone)
+	if fmt.Sprint(m.Data) != fmt.Sprint(map[string]string{"godwit_badge": "0"}) || m.Android.Notification != nil || m.Android.Priority != "NORMAL" || m.Android.Collapse != "godwit_badge" {
+		t.Errorf("a number alone: %v, %+v", m.Data, m.Android)
+	}
+	if aps := m.APNs.Payload.APS; *aps.Badge != 0 || aps.Background != 1 || aps.Alert != nil || m.APNs.Headers["apns-push-type"] != "alert" || m.APNs.Headers["apns-priority"] != "5" {
+		t.Errorf("a number alone, for Apple's phones: %+v", m.APNs)
+	}
+	r.Recall = true
+	if _, err := b.sender.Send(t.Context(), func() push.Request { r.Address = b.address; return r }()); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.server.Received(b.token); got[len(got)-1].Data["godwit_badge"] != "" {
+		t.Errorf("a recall says a number: %v", got[len(got)-1].Data)
+	}
+}

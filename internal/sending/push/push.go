@@ -120,6 +120,10 @@ type Request struct {
 	AckToken  string // signed token that lets the receiver acknowledge without signing in; empty: it cannot
 	Settle    string // the report that acknowledges in addition to clicked and dismissed: shown; empty: none
 	Recall    bool   // withdraws the message sent earlier under ID, on channels where a withdrawal is a message (Web Push)
+	// Badge is the number for the app's icon, which a number in Content goes before; nil: it stays as it is.
+	Badge *int
+	// BadgeOnly: the message tells the badge and shows nothing. It has no content.
+	BadgeOnly bool
 }
 
 // Receipt is the provider's data about a message that it accepted.

@@ -59,6 +59,7 @@ var places = map[string]layer{
 	"internal/notify/mailbox":         capability,
 	"internal/campaigns/campaign":     capability,
 	"internal/sending/dispatch":       capability,
+	"internal/sending/badge":          capability,
 	"internal/notify/escalation":      capability,
 	"internal/sending/pace":           capability,
 	"internal/sending/judge":          capability,

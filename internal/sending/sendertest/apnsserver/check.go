@@ -114,6 +114,8 @@ func (s *Server) check(m *Message) Behaviour {
 		return refuse(http.StatusBadRequest, "InvalidPushType")
 	case m.Priority != "10" && m.Priority != "5" && m.Priority != "1", m.Priority == "10" && m.PushType == "background":
 		return refuse(http.StatusBadRequest, "BadPriority")
+	case m.PushType == "background" && ((*p.APS)["alert"] != nil || (*p.APS)["badge"] != nil || (*p.APS)["sound"] != nil):
+		return refuse(http.StatusBadRequest, "BadPushType") // Apple drops it without a word
 	case m.Topic == "":
 		return refuse(http.StatusBadRequest, "MissingTopic")
 	case m.Topic != s.opts.Topic:

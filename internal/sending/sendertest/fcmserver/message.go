@@ -41,6 +41,7 @@ type Android struct {
 		Tag       string `json:"tag"`
 		ChannelID string `json:"channel_id"`
 		Sound     string `json:"sound"`
+		Count     int    `json:"notification_count"`
 	} `json:"notification"`
 }
 
@@ -54,6 +55,7 @@ type APNs struct {
 				Body  string `json:"body"`
 			} `json:"alert"`
 			Sound      string `json:"sound"`
+			Badge      *int   `json:"badge"`
 			Background int    `json:"content-available"`
 		} `json:"aps"`
 	} `json:"payload"`
@@ -108,14 +110,14 @@ func (a *APNs) wrong() string {
 		return ""
 	}
 	aps := &a.Payload.APS
-	alert := aps.Alert != nil
+	alert := aps.Alert != nil || aps.Badge != nil
 	expires, err := strconv.ParseInt(a.Headers["apns-expiration"], 10, 64)
 	switch {
 	case err != nil || time.Unix(expires, 0).Before(time.Now().Add(-time.Minute)):
 		return "apns-expiration is no time to come"
 	case !slices.Contains([]string{"10", "5", "1"}, a.Headers["apns-priority"]):
 		return "apns-priority is none of 10, 5, 1"
-	case alert == (aps.Background == 1), alert != (a.Headers["apns-push-type"] == "alert"):
+	case aps.Alert != nil && aps.Background == 1, !alert && aps.Background != 1, alert != (a.Headers["apns-push-type"] == "alert"):
 		return "apns-push-type does not say what aps holds"
 	case !alert && a.Headers["apns-priority"] == "10":
 		return "a background push has priority 10"

@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/lease"
 	"godwit.dev/godwit/internal/notify/escalation"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/badge"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/dispatch"
 	"godwit.dev/godwit/internal/sending/press"
@@ -33,7 +34,8 @@ type Sending struct {
 
 // Start starts the services that send over the channels.
 func Start(g *ground.Ground, c *core.Core, channels *channel.Service) (*Sending, error) {
-	out, err := startDispatch(g, channels)
+	badges := startBadges(g, c, channels)
+	out, err := startDispatch(g, channels, badges)
 	if err != nil {
 		return nil, err
 	}
@@ -52,6 +54,7 @@ func Start(g *ground.Ground, c *core.Core, channels *channel.Service) (*Sending,
 	})
 	s.Segments.AskBeforeDeletion(s.Campaigns.UsesSegment)
 	g.Registry.MustRegister(s.Campaigns)
+	c.Mailbox.FollowInboxes(s.Campaigns.Inboxes)
 	g.Steps.AddRun("campaigns", ground.StorePatience, s.Campaigns.Run)
 	greeter := welcome.New(welcome.Config{Channels: channels, Templates: c.Templates, Now: g.Stores.Clock, Log: g.Log})
 	g.Steps.AddRun("welcomes", ground.StorePatience, greeter.Run)
@@ -80,10 +83,13 @@ func (s *Sending) press(tokens *sealed.Tokens) telegram.PressFunc {
 }
 
 // startDispatch starts the dispatcher, which paces and makes the sending attempts of all services.
-func startDispatch(g *ground.Ground, channels *channel.Service) (*dispatch.Dispatcher, error) {
+func startDispatch(g *ground.Ground, channels *channel.Service, badges *badge.Service) (*dispatch.Dispatcher, error) {
 	cfg := dispatch.Config{Senders: channels, Channels: channels.Channels(), Now: g.Stores.Clock, Log: g.Log}
 	if g.Tracer != nil {
 		cfg.Tracer = g.Tracer
+	}
+	if badges != nil {
+		cfg.Badge = badges.Badge
 	}
 	out, err := dispatch.New(cfg)
 	if err != nil {
@@ -91,6 +97,22 @@ func startDispatch(g *ground.Ground, channels *channel.Service) (*dispatch.Dispa
 	}
 	g.Registry.MustRegister(out)
 	return out, nil
+}
+
+// startBadges starts the service that tells phones how much of their recipient's inbox is unseen; nil: the store has no inboxes.
+func startBadges(g *ground.Ground, c *core.Core, channels *channel.Service) *badge.Service {
+	inboxes := c.Mailbox.Inboxes()
+	if inboxes == nil {
+		return nil
+	}
+	b := badge.New(badge.Config{Inboxes: inboxes, Channels: channels, Endpoints: g.Stores.Endpoints, Now: g.Stores.Clock, Log: g.Log})
+	g.Registry.MustRegister(b)
+	if c.Cluster != nil {
+		c.Cluster.JoinBadges(b)
+	}
+	c.Mailbox.FollowInboxes(b.Changed)
+	g.Steps.AddRun("badges", ground.StorePatience, b.Run)
+	return b
 }
 
 // startEscalations starts the service that sends the steps after live.
