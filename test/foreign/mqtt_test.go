@@ -37,6 +37,7 @@ func everything(t *testing.T, server *blackbox.Server, addr string, m maker) {
 	who := strings.NewReplacer(" ", "-", ".", "-").Replace(m.name)
 	start := func() *hand { return &hand{t: t, device: m.make(t, addr)} }
 	t.Run("inbox", func(t *testing.T) { inboxComesAgain(t, server, start(), who) })
+	t.Run("counts", func(t *testing.T) { countsReachAClient(t, server, start(), who) })
 	t.Run("object", func(t *testing.T) { objectIsRetained(t, server, start(), who) })
 	t.Run("topic", func(t *testing.T) { topicsAreShared(t, server, []*hand{start(), start()}, who) })
 	t.Run("will", func(t *testing.T) { willFollowsALostClient(t, start(), start(), who) })

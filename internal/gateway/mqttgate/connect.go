@@ -215,6 +215,10 @@ func (g *Gateway) connackProperties(c *conn, m *extra, w frame.Welcome) []byte {
 		p = wire.AppendUser(p, "digest", w.Digest)
 		p = wire.AppendUser(p, "registrations", strconv.Itoa(w.Registrations))
 	}
+	if in := w.Inbox; in != nil {
+		p = wire.AppendUser(p, "unseen", strconv.Itoa(in.Unseen))
+		p = wire.AppendUser(p, "unread", strconv.Itoa(in.Unread))
+	}
 	return p
 }
 

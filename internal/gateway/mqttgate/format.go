@@ -340,12 +340,21 @@ func readState(p parts) state {
 func (packing) Welcome(dst []byte, w frame.Welcome) []byte {
 	dst = appendString(appendString(appendString(dst, w.Session), w.App), w.Recipient)
 	dst = appendString(dst, w.Digest)
-	dst = binary.AppendUvarint(dst, uint64(w.Heartbeat))              //nolint:gosec // not negative
-	return binary.AppendUvarint(dst, uint64(max(w.Registrations, 0))) //nolint:gosec // not negative
+	dst = binary.AppendUvarint(dst, uint64(w.Heartbeat))             //nolint:gosec // not negative
+	dst = binary.AppendUvarint(dst, uint64(max(w.Registrations, 0))) //nolint:gosec // not negative
+	if dst = appendBool(dst, w.Inbox != nil); w.Inbox != nil {
+		dst = binary.AppendUvarint(dst, uint64(w.Inbox.Unseen))  //nolint:gosec // not negative
+		return binary.AppendUvarint(dst, uint64(w.Inbox.Unread)) //nolint:gosec // not negative
+	}
+	return dst
 }
 
 func readWelcome(p parts) frame.Welcome {
-	return frame.Welcome{Session: p.text(), App: p.text(), Recipient: p.text(), Digest: p.text(), Heartbeat: time.Duration(p.number()), Registrations: int(p.number())} //nolint:gosec // were written from such
+	w := frame.Welcome{Session: p.text(), App: p.text(), Recipient: p.text(), Digest: p.text(), Heartbeat: time.Duration(p.number()), Registrations: int(p.number())} //nolint:gosec // were written from such
+	if p.bool() {
+		w.Inbox = &frame.Inbox{Unseen: int(p.number()), Unread: int(p.number())} //nolint:gosec // were written from such
+	}
+	return w
 }
 
 // Recall implements frame.Encoder: the payload of its packet. Names need no escapes in JSON.

@@ -294,6 +294,7 @@ func (c *conn) grant(s *subscription, in *input) (reason wire.Reason, why string
 		c.set(gaps)
 	case toCounts:
 		c.set(tallies)
+		c.gate.start(c.sess.TellInbox) // as a retained message would: it reads the store
 	case toReplies:
 	case toObject: // of a session that is back: its registrations are in the store
 		c.wantObject(s)
