@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"godwit.dev/godwit/internal/engine/pause"
@@ -37,6 +38,9 @@ type task struct {
 // earlier owner left. When it returns, nothing is being sent, and every received outcome is on disk.
 func (s *Service) Run(ctx context.Context) error {
 	defer func() { s.releaseAll(slices.Collect(maps.Keys(s.apps))) }()
+	var counting sync.WaitGroup
+	counting.Go(func() { s.countSightings(ctx) })
+	defer counting.Wait()
 	look := time.NewTimer(0)
 	defer look.Stop()
 	for {

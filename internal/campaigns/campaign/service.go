@@ -49,6 +49,8 @@ type Service struct {
 	metrics  *metrics
 	wake     chan struct{} // has an element if the engine must check for changes
 
+	sightings sightings
+
 	apps map[string]*owning // apps whose deliveries this server wants to own; only Run's goroutine uses it
 
 	tokens *sealed.Tokens
@@ -70,7 +72,7 @@ func New(cfg Config) *Service {
 	}
 	return &Service{
 		cfg: cfg, store: cfg.Store, dispatch: cfg.Dispatch, tokens: cfg.Tokens, log: cfg.Log, metrics: newMetrics(), wake: make(chan struct{}, 1),
-		apps: make(map[string]*owning), tasks: make(map[int64]*task),
+		apps: make(map[string]*owning), tasks: make(map[int64]*task), sightings: sightings{wait: make(chan sighting, maxSightings)},
 	}
 }
 
@@ -89,6 +91,8 @@ type View struct {
 	ETA  time.Time // see expected; zero: not known
 	// Links: links in chats lead over this server, so that clicks on them are counted.
 	Links bool
+	// Kept: inboxes keep its messages over live, and so report reactions.
+	Kept bool
 	// Duplicate: an earlier request with the same Idempotency-Key created the campaign.
 	Duplicate bool
 }
@@ -240,7 +244,7 @@ func (s *Service) view(ctx context.Context, c *Campaign) (*View, error) {
 	if err != nil {
 		return nil, err
 	}
-	v := &View{Campaign: *c, Figures: *f, Links: s.cfg.PublicURL != ""}
+	v := &View{Campaign: *c, Figures: *f, Links: s.cfg.PublicURL != "", Kept: s.inInbox(c.App, c.Spec.Content.Category)}
 	s.mu.Lock()
 	t := s.tasks[c.Num]
 	s.mu.Unlock()

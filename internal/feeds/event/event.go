@@ -74,8 +74,8 @@ type Event struct {
 	// Reconciled says that the event was lost or dropped and then recreated from the mailbox's records.
 	Reconciled bool
 
-	// Category is the category of the notification. The log keeps it for stored events only; sinks fill it in for later events, if they
-	// remember it.
+	// Category is the category of the notification. The log keeps it for the types Stored, Seen, Read and Archived; sinks fill it in for other
+	// events, if they remember it.
 	Category string
 
 	// Took is the time from the storing of the notification to this event; it is valid if TookKnown. Sinks fill it in; no log keeps it.

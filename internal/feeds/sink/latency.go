@@ -67,6 +67,8 @@ func (l *begun) fill(evs []event.Event) {
 		} else if at, ok := set.of(key); ok {
 			e.Took, e.TookKnown = max(e.At.Sub(time.UnixMilli(at>>categoryBits)), 0), true
 			e.Category = l.categories[at&(1<<categoryBits-1)]
+		} else { // what people do in an inbox names the category, however old the notification is
+			e.Category = l.categories[l.number(e.Category)]
 		}
 	}
 }

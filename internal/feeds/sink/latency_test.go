@@ -109,3 +109,22 @@ func BenchmarkLatencies(b *testing.B) {
 	}
 	b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*len(evs)), "ns/event")
 }
+
+func TestWhatPeopleDoInAnInboxHasItsCategoryHoweverOldItIs(t *testing.T) {
+	var l begun
+	of := func(typ event.Type, note, category string) event.Event {
+		evs := []event.Event{{Type: typ, Note: note, To: "ann", At: time.UnixMilli(1_700_000_000_000), Category: category}}
+		l.fill(evs)
+		return evs[0]
+	}
+	of(event.Stored, "ride", "RIDE")
+	if got := of(event.Read, "old", "POST"); got.Category != "POST" || got.TookKnown {
+		t.Errorf("an item of the inbox has category %q, and took %s", got.Category, got.Took)
+	}
+	if got := of(event.Seen, "older", strings.Repeat("c", 100)); len(got.Category) != mostName {
+		t.Errorf("a category of 100 bytes has %d", len(got.Category))
+	}
+	if got := of(event.Seen, "ride", "RIDE"); got.Category != "RIDE" || !got.TookKnown {
+		t.Errorf("an item of a ride has category %q, and it is known how long it took: %t", got.Category, got.TookKnown)
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"godwit.dev/godwit/internal/campaigns/campaign"
+	"godwit.dev/godwit/internal/sending/push"
 	"godwit.dev/godwit/internal/server/admin/words"
 )
 
@@ -131,6 +132,9 @@ func reactionsOf(c *campaign.View) (r reactions) {
 	r.Shown, r.Clicked = c.Spec.Counts(chs, campaign.Shows, c.Links), c.Spec.Counts(chs, campaign.Clicks, c.Links)
 	if len(chs) == 0 { // not decided yet
 		r.Shown, r.Clicked = c.Spec.Tracked(), c.Spec.Tracked()
+	}
+	if c.Kept && c.Spec.Tracked() && slices.Contains(chs, push.Live) { // the inbox reports what its person has seen and read
+		r.Shown, r.Clicked = true, true
 	}
 	r.Shown, r.Clicked = r.Shown || c.Shown > 0, r.Clicked || c.Clicked > 0
 	return r

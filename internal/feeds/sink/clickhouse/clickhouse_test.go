@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -110,6 +111,44 @@ func TestTablesOfTheVersionBeforeGainCategories(t *testing.T) {
 		if got := ask(q); got != want {
 			t.Errorf("%s\n%q\nwant\n%q", q, got, want)
 		}
+	}
+}
+
+// TestReadingOfAnInboxIsAFunnel asks what docs/guides/clickhouse.md asks.
+func TestReadingOfAnInboxIsAFunnel(t *testing.T) {
+	house := chdbtest.Start(t)
+	w := clickhouse.New(clickhouse.Config{URL: house.URL, Database: "godwit", Keep: 90 * 24 * time.Hour, Client: client(t)})
+	at := time.Now().Add(-time.Hour).Truncate(time.Minute)
+	var evs []event.Event
+	add := func(typ event.Type, to string, took time.Duration) {
+		evs = append(evs, event.Event{
+			ID: uint64(1000 + len(evs)), App: "demo", Type: typ, At: at.Add(took), Note: "post-7", To: to, Category: "post", Took: took, TookKnown: took > 0,
+		})
+	}
+	for i, to := range []string{"ann", "bob", "cid", "dan"} {
+		add(event.Stored, to, 0)
+		if i < 3 {
+			add(event.Delivered, to, 10*time.Millisecond)
+		}
+		if i < 2 {
+			add(event.Seen, to, 40*time.Second)
+		}
+	}
+	add(event.Read, "ann", time.Minute)
+	add(event.Read, "ann", 2*time.Minute) // it was unread meanwhile
+	add(event.Archived, "ann", 3*time.Minute)
+	if err := w.Write(t.Context(), evs); err != nil {
+		t.Fatal(err)
+	}
+	guide, err := os.ReadFile("../../../../docs/guides/clickhouse.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, query, _ := strings.Cut(string(guide), "SELECT type, uniqExact(id, recipient)")
+	query, _, found := strings.Cut(query, ";")
+	got, err := house.Ask("SELECT type, uniqExact(id, recipient)" + query)
+	if want := "stored\t4\t\\N\ndelivered\t3\t10\nseen\t2\t40000\nread\t1\t90000"; err != nil || !found || got != want {
+		t.Errorf("%q, %v; want %q", got, err, want)
 	}
 }
 
