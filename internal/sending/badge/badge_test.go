@@ -90,7 +90,16 @@ func (w *world) DisableEndpoint(_ context.Context, _ int64, reason string) error
 	return nil
 }
 
+// change changes the world while the service runs.
+func (w *world) change(to func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	to()
+}
+
 func (w *world) device(recipient string, ch push.Channel, address string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	w.devices[recipient] = append(w.devices[recipient], audience.Endpoint{
 		App: "shop", Recipient: recipient, Channel: ch, Address: json.RawMessage(address), Status: audience.Active,
 	})
@@ -132,15 +141,17 @@ func TestNobodyElseGetsAMessage(t *testing.T) {
 	run(t, func(w *world) {
 		w.device("ann", push.APNs, "iphone")
 		w.device("bob", push.WebPush, "browser")
-		w.devices["cid"] = []audience.Endpoint{{App: "shop", Channel: push.APNs, Status: audience.Disabled}}
+		w.change(func() {
+			w.devices["cid"] = []audience.Endpoint{{App: "shop", Channel: push.APNs, Status: audience.Disabled}}
+		})
 		w.moves("bob", 1)
 		w.moves("cid", 1)
 		w.moves("dan", 1)
-		w.unseen["ann"] = 1
+		w.change(func() { w.unseen["ann"] = 1 })
 		w.service.Changed([]inbox.Change{{App: "shop", Recipient: "ann", Count: inbox.Count{Unseen: 1}}}) // an item came, and brings the number itself
 		time.Sleep(time.Minute)
 		w.want("no device, or no change")
-		w.on = nil
+		w.change(func() { w.on = nil })
 		w.moves("ann", 0)
 		time.Sleep(time.Minute)
 		w.want("an app that does not show it")
@@ -181,14 +192,14 @@ func TestMessagesOfOtherNodesCount(t *testing.T) {
 func TestRefusalsAreHeeded(t *testing.T) {
 	run(t, func(w *world) {
 		w.device("ann", push.APNs, "iphone")
-		w.fails = &push.RetryError{Reason: "busy"}
+		w.change(func() { w.fails = &push.RetryError{Reason: "busy"} })
 		w.moves("ann", 1)
 		time.Sleep(3 * time.Second)
 		w.want("the provider is busy", "2s iphone 1")
-		w.fails = nil
+		w.change(func() { w.fails = nil })
 		time.Sleep(time.Minute)
 		w.want("once more", "4s iphone 1")
-		w.fails = &push.ConfigError{Reason: "the key is refused"}
+		w.change(func() { w.fails = &push.ConfigError{Reason: "the key is refused"} })
 		w.moves("ann", 2)
 		time.Sleep(3 * time.Second)
 		w.want("the key is refused", "1m5s iphone 2")
@@ -197,7 +208,7 @@ func TestRefusalsAreHeeded(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.want("the channel rests")
 		time.Sleep(5 * time.Minute)
-		w.fails = &push.GoneError{Reason: "removed"}
+		w.change(func() { w.fails = &push.GoneError{Reason: "removed"} })
 		w.moves("bob", 3)
 		time.Sleep(time.Minute)
 		w.want("the device is gone", "7m8s other 3")
@@ -209,7 +220,7 @@ func TestRefusalsAreHeeded(t *testing.T) {
 
 func TestMessagesOfTheAppCarryTheNumber(t *testing.T) {
 	run(t, func(w *world) {
-		w.unseen["ann"] = 4
+		w.change(func() { w.unseen["ann"] = 4 })
 		for who, want := range map[string]string{"ann": "4", "nobody": "none"} {
 			got := "none"
 			if n := w.service.Badge(t.Context(), "shop", who, push.APNs); n != nil {
@@ -219,7 +230,7 @@ func TestMessagesOfTheAppCarryTheNumber(t *testing.T) {
 				t.Errorf("badge for %s is %s, want %s", who, got, want)
 			}
 		}
-		w.on = nil
+		w.change(func() { w.on = nil })
 		if n := w.service.Badge(t.Context(), "shop", "ann", push.APNs); n != nil {
 			t.Errorf("an app that does not show it gets %d", *n)
 		}
