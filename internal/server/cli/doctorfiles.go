@@ -70,7 +70,7 @@ func (p *program) printFound(found []store.Finding) (err error) {
 func (p *program) verifyPostgres(ctx context.Context, c *config.Config) error {
 	found, err := store.VerifyPostgres(ctx, c.Postgres)
 	if err != nil {
-		return err
+		return withHint(fmt.Errorf("counts in PostgreSQL could not be compared with what they count: %w", err), "godwit doctor without --verify tells whether the database can be reached and used")
 	}
 	if err := p.printFound(found); err != nil {
 		return err

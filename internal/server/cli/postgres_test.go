@@ -66,11 +66,11 @@ func TestBackupOfPostgreSQLNamesWhatDoesIt(t *testing.T) {
 }
 
 func TestDoctorVerifiesNoFilesBesideADatabase(t *testing.T) {
-	for _, flag := range []string{"--verify", "--repair"} {
-		code, _, errs := run(t, "doctor", flag, "--data", t.TempDir(), "--postgres", "postgres://db.example.org/godwit")
+	for flag, want := range map[string]string{"--verify": "hint: godwit doctor without --verify", "--repair": "hint: restore a backup"} {
+		code, _, errs := run(t, "doctor", flag, "--data", t.TempDir(), "--postgres", "postgres://db.invalid/godwit")
 		if code != command.ExitFailed {
 			t.Errorf("%s: exit code %d", flag, code)
 		}
-		says(t, errs, "in PostgreSQL", "hint: pg_amcheck")
+		says(t, errs, "in PostgreSQL", want)
 	}
 }
