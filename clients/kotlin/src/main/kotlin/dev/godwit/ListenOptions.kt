@@ -59,6 +59,15 @@ public class ListenOptions {
     /** Only observes, with an API key of role read: nothing is acknowledged, and the recipient does not count as connected. */
     public var peek: Boolean = false
 
+    /**
+     * Only watches, with the client's own token: nothing is acknowledged, and the recipient does not count as connected by it. So does a screen
+     * that shows an inbox.
+     */
+    public var observe: Boolean = false
+
+    /** Whether nothing is acknowledged. */
+    internal val silent: Boolean get() = peek || observe
+
     /** The objects to follow. Only one listener at a time may use them. */
     public var objects: Objects? = null
 

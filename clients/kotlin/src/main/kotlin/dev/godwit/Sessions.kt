@@ -34,6 +34,24 @@ public data class InboxNews(
     public val changed: List<String>,
     /** More has changed: read the inbox again. */
     public val more: Boolean,
+    /** The marks of changed items that have neither come nor gone, at most 10: who has these items need not read them again. */
+    public val marked: List<InboxMarked> = emptyList(),
+)
+
+/** The marks of an item of an inbox. */
+public data class InboxMarked(
+    /** The id of the notification. */
+    public val id: String,
+    /** The list was opened since it came. */
+    public val seen: Boolean,
+    /** It was read. */
+    public val read: Boolean,
+    /** It was archived. */
+    public val archived: Boolean,
+    /** It stays first in the list. */
+    public val pinned: Boolean,
+    /** The id of the action that was chosen; empty: none was. */
+    public val answered: String,
 )
 
 /** A version of an object, or that its version is unknown. */

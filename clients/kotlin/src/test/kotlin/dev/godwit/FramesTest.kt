@@ -16,6 +16,7 @@ import dev.godwit.wire.isJson
 import dev.godwit.wire.splitFrame
 import kotlinx.serialization.json.Json
 import kotlinx.serialization.json.JsonObject
+import kotlinx.serialization.json.jsonArray
 import kotlinx.serialization.json.jsonObject
 import org.junit.jupiter.api.DynamicTest
 import org.junit.jupiter.api.TestFactory
@@ -74,6 +75,11 @@ class FramesTest {
                 "transient", "unknown" -> m.text(name).toBoolean()
                 "headers" -> v.jsonObject.mapValues { (_, value) -> value.value() as? List<*> ?: listOf(value.value()) }
                 "data", "payload" -> v.value()
+                "unseen", "unread" -> m.text(name).toLong()
+                "more" -> m.text(name).toBoolean()
+                "inbox" -> whole(v.jsonObject)
+                "marked" -> v.jsonArray.map { whole(it.jsonObject) }
+                "seen", "read", "archived", "pinned" -> m.text(name).toBoolean()
                 else -> v.value()
             }
         },
@@ -89,8 +95,10 @@ class FramesTest {
                 "server_time" to serverTime.toString(),
                 "digest" to digest,
                 "registrations" to registrations.toLong(),
+                "inbox" to inbox?.let(::news),
             )
         }
+        is ServerFrame.InboxChanged -> news(f.news)
         is ServerFrame.Recall -> mapOf("ids" to f.ids)
         is ServerFrame.Registered -> mapOf("objects" to f.objects, "group" to f.group, "digest" to f.digest)
         is ServerFrame.RegistrationFailed -> mapOf("objects" to f.objects, "group" to f.group, "code" to f.code, "transient" to f.transient)
@@ -116,6 +124,14 @@ class FramesTest {
         else -> error("$f")
     }
 
+    private fun news(n: InboxNews) = whole(
+        mapOf("unseen" to n.unseen.toLong(), "unread" to n.unread.toLong(), "changed" to n.changed, "more" to n.more, "marked" to n.marked.map(::mark)),
+    )
+
+    private fun mark(m: InboxMarked) = whole(
+        mapOf("id" to m.id, "seen" to m.seen, "read" to m.read, "archived" to m.archived, "pinned" to m.pinned, "answered" to m.answered),
+    )
+
     private fun content(name: String, data: ByteArray, type: String): Map<String, Any?> {
         if (data.isEmpty()) return emptyMap()
         val text = runCatching { data.decodeToString(throwOnInvalidSequence = true) }.getOrNull()
@@ -129,7 +145,7 @@ class FramesTest {
 
     private val frameNames = mapOf(
         "welcome" to "Welcomed", "recall" to "Recall", "pong" to "Pong", "goodbye" to "Goodbye", "error" to "Failed", "registered" to "Registered",
-        "registration_failed" to "RegistrationFailed", "object" to "Signalled", "message" to "Messaged", "request" to "Requested",
+        "registration_failed" to "RegistrationFailed", "object" to "Signalled", "message" to "Messaged", "request" to "Requested", "inbox" to "InboxChanged",
     )
 
     /** What the server must understand is what this client writes of the same frame. */
@@ -165,7 +181,7 @@ class FramesTest {
     private fun frame(name: String, m: JsonMembers): ClientFrame? = when (name) {
         "hello" -> ClientFrame.Hello(
             m.string("app"), m.string("token"), m.string("recipient"), m.string("group"), m.string("device"), m.string("digest"), m.strings("held"),
-            m.int("window"), m.millis("heartbeat"),
+            m.int("window"), m.millis("heartbeat"), m.boolean("observe"),
         )
         "ack" -> ClientFrame.Ack(m.strings("ids"))
         "nack" -> ClientFrame.Nack(m.strings("ids"), m.millis("after"), m.string("reason"))

@@ -167,7 +167,7 @@ internal class Listener(
         if (error == null && later == null) if (reply != null) replied.add(reply) else seen.add(n.id)
         if (error is CancellationException || job.recalled && error != null) return // settled already, or the next connection delivers it again
         if (error != null) tell { handlerFailed(n, error) }
-        if (options.peek) return
+        if (options.silent) return
         when {
             error != null -> outbox.add(ClientFrame.Nack(listOf(n.id)))
             later != null -> outbox.add(ClientFrame.Nack(listOf(n.id), later.afterMillis, cut(later.reason)))
@@ -181,7 +181,7 @@ internal class Listener(
         if (handler == null || n.id in held) return // the program uses only objects or topics; or the notification waits already
         val reply = replied.find(n.id)
         when {
-            options.peek && (n.id in seen || reply != null) -> Unit
+            options.silent && (n.id in seen || reply != null) -> Unit
             n.id in seen -> outbox.ack(n.id) // the first acknowledgement was lost with its connection
             reply != null -> outbox.add(reply) // and so was the first answer
             else -> {
@@ -206,10 +206,10 @@ internal class Listener(
         when {
             e.id.isEmpty() -> report(e)
             handler == null || e.id in held -> Unit
-            e.id in seen && !options.peek -> outbox.ack(e.id) // a readable copy was handled before
+            e.id in seen && !options.silent -> outbox.ack(e.id) // a readable copy was handled before
             else -> {
                 report(e)
-                if (!options.peek) outbox.add(ClientFrame.Nack(listOf(e.id), e.pauseMillis, e.reason))
+                if (!options.silent) outbox.add(ClientFrame.Nack(listOf(e.id), e.pauseMillis, e.reason))
             }
         }
     }

@@ -57,6 +57,7 @@ internal class Session(private val l: Listener) {
         held = heldIds(),
         window = l.options.window,
         heartbeatMillis = l.options.heartbeatMillis,
+        observe = l.options.observe,
     )
 
     private fun heldIds(): List<String> {

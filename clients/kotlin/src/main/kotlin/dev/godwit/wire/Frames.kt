@@ -21,6 +21,7 @@ internal sealed interface ClientFrame {
         val held: List<String> = emptyList(),
         val window: Int = 0,
         val heartbeatMillis: Long = 0,
+        val observe: Boolean = false,
     ) : ClientFrame {
         /** Does not print the token. */
         override fun toString(): String = "Hello(app=$app, recipient=$recipient, group=$group, device=$device)"

@@ -22,6 +22,7 @@ internal object JsonClientFrames {
             if (f.held.isNotEmpty()) list("held", f.held)
             if (f.window != 0) put("window", f.window)
             millis("heartbeat", f.heartbeatMillis)
+            if (f.observe) put("observe", true)
         }
         is ClientFrame.Ack -> frame("ack") { list("ids", f.ids) }
         is ClientFrame.Nack -> frame("nack") {

@@ -83,9 +83,14 @@ internal class JsonMembers(private val members: Map<String, String>) {
         return list
     }
 
-    fun members(name: String): JsonMembers? {
+    fun members(name: String): JsonMembers? = raw(name)?.let { membersIn(it, name) }
+
+    /** A list of objects; empty if it is absent. */
+    fun objects(name: String): List<JsonMembers> = texts(name).map { membersIn(it, name) }
+
+    private fun membersIn(text: String, name: String): JsonMembers {
         val members = LinkedHashMap<String, String>()
-        if (!JsonScanner(raw(name) ?: return null).splitInto(members)) throw wrongType(name)
+        if (!JsonScanner(text).splitInto(members)) throw wrongType(name)
         return JsonMembers(members)
     }
 

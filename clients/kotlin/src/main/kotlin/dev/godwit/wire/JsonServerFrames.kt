@@ -1,5 +1,6 @@
 package dev.godwit.wire
 
+import dev.godwit.InboxMarked
 import dev.godwit.InboxNews
 import dev.godwit.Message
 import dev.godwit.Notification
@@ -54,7 +55,22 @@ internal object JsonServerFrames {
         ),
     )
 
-    private fun inbox(m: JsonMembers) = InboxNews(m.int("unseen"), m.int("unread"), m.strings("changed"), m.boolean("more"))
+    private fun inbox(m: JsonMembers) = InboxNews(
+        m.int("unseen"),
+        m.int("unread"),
+        m.strings("changed"),
+        m.boolean("more"),
+        m.objects("marked").map(::mark),
+    )
+
+    private fun mark(m: JsonMembers) = InboxMarked(
+        m.string("id"),
+        m.boolean("seen"),
+        m.boolean("read"),
+        m.boolean("archived"),
+        m.boolean("pinned"),
+        m.string("answered"),
+    )
 
     fun notification(m: JsonMembers): Notification {
         val id = m.string("id")

@@ -42,6 +42,7 @@ internal object ProtoClientFrames {
         texts(7, f.held)
         number(8, f.window.toLong())
         number(9, f.heartbeatMillis)
+        truth(10, f.observe)
     }
 
     private fun ProtoWriter.reply(f: ClientFrame.Reply) {

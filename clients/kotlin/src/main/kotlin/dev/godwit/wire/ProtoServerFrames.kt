@@ -1,5 +1,6 @@
 package dev.godwit.wire
 
+import dev.godwit.InboxMarked
 import dev.godwit.InboxNews
 import dev.godwit.Message
 import dev.godwit.Notification
@@ -54,7 +55,16 @@ internal object ProtoServerFrames {
         inbox = m.message(8)?.let(::inbox),
     )
 
-    private fun inbox(m: ProtoFields) = InboxNews(m.int(1), m.int(2), m.strings(3, "changed"), m.boolean(4))
+    private fun inbox(m: ProtoFields) = InboxNews(m.int(1), m.int(2), m.strings(3, "changed"), m.boolean(4), m.messages(5).map(::mark))
+
+    private fun mark(m: ProtoFields) = InboxMarked(
+        m.string(1, "id"),
+        m.boolean(2),
+        m.boolean(3),
+        m.boolean(4),
+        m.boolean(5),
+        m.string(6, "answered"),
+    )
 
     private fun notification(m: ProtoFields): Notification {
         val id = m.string(3, "id")
