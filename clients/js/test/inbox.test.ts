@@ -140,8 +140,9 @@ test("marking all as read is taken back where all was there", async () => {
 
 test("pinned items come first, wherever they are in the list, and go back to their place", async () => {
   const { backend, inbox } = await opened(70);
-  for (const i of backend.items) if (i.id === "n60") i.pinned = true;
-  backend.tell(["n60"]);
+  const far = backend.items.filter(({ id }) => id === "n60");
+  for (const i of far) i.pinned = true;
+  backend.tell(["n60"], far);
   await eventually("it is on top", () => ids(inbox)[0] === "n60");
   inbox.pin("n2");
   expect(ids(inbox).slice(0, 4)).toEqual(["n2", "n60", "n0", "n1"]);

@@ -128,7 +128,8 @@ func TestMessageThatWaitsForRoomExpires(t *testing.T) {
 	s := keeping(t)
 	p := windowed(t, s, wire.AppendNumber(nil, wire.MaximumPacket, 64)...)
 	p.subscribed(1, "TopicA")
-	ben := connect(t, s.Server, hi(wire.V5, "ben", ""))
+	ben, last := connect(t, s.Server, hi(wire.V5, "ben", "")), connect(t, s.Server, hi(wire.V5, "last", ""))
+	last.subscribed(0, "TopicA")
 	expiry := func(seconds uint32) []byte {
 		return wire.AppendUser(wire.AppendNumber(nil, wire.MessageExpiry, seconds), "a", "1")
 	}
@@ -138,6 +139,8 @@ func TestMessageThatWaitsForRoomExpires(t *testing.T) {
 	ben.told(1, "TopicA", strings.Repeat("too large", 9))
 	ben.told(1, "TopicA", "in time", expiry(600)...)
 	held := []*wire.Publish{p.message("TopicA", "0"), p.message("TopicA", "1")}
+	for string(last.message("TopicA", "").Payload) != "in time" { // it subscribed last, so p has been offered all
+	}
 	p.ping()
 	s.pass(5 * time.Second)
 	p.takes(held[0])
