@@ -131,7 +131,7 @@ func TestStrangersTakeNoDescriptorsOfTheStores(t *testing.T) {
 
 func takeDescriptors(t *testing.T, more []string) {
 	t.Helper()
-	const files, tried = 230, 430 // the reserve is less than three quarters of the files
+	const files, tried = 230, 430                                                          // the reserve is less than three quarters of the files
 	server := blackbox.Start(t, blackbox.Dev(), limited(t, files), blackbox.Args(more...)) // loopback is exempt from limits: all places can be taken
 	api := server.API()
 	for i := range 3 { // on a connection that was opened before
