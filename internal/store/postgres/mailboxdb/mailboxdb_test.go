@@ -93,15 +93,16 @@ func (ids *newIDs) of(a *mailbox.Append, to string) *publishedID {
 	return ids.by[key]
 }
 
-// hold locks the ids of a batch and marks the publishes whose ids are new as fresh.
+// hold locks the ids of a batch and marks the publishes whose ids are new, and there once, as fresh.
 func (ids *newIDs) hold(batch []*mailbox.Append) (release func()) {
 	var all []string
-	locks := make(map[string]*publishedID)
+	locks, times := make(map[string]*publishedID), make(map[string]int)
 	for _, a := range batch {
 		for _, to := range a.To {
-			if id := ids.of(a, to); locks[to+"\n"+a.N.ID] == nil {
-				locks[to+"\n"+a.N.ID] = id
-				all = append(all, to+"\n"+a.N.ID)
+			key := to + "\n" + a.N.ID
+			if times[key]++; times[key] == 1 {
+				locks[key] = ids.of(a, to)
+				all = append(all, key)
 			}
 		}
 	}
@@ -112,8 +113,8 @@ func (ids *newIDs) hold(batch []*mailbox.Append) (release func()) {
 	for _, a := range batch {
 		a.Fresh = true
 		for _, to := range a.To {
-			id := locks[to+"\n"+a.N.ID]
-			a.Fresh, id.seen = a.Fresh && !id.seen, true
+			key := to + "\n" + a.N.ID
+			a.Fresh, locks[key].seen = a.Fresh && !locks[key].seen && times[key] == 1, true
 		}
 	}
 	return func() {
