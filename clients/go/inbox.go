@@ -153,7 +153,7 @@ func (c *Client) InboxCounts(ctx context.Context, recipient string) (InboxCounts
 	return counts, nil
 }
 
-// InboxMark says what changes of an item; nil: it stays. What is read or archived was seen.
+// InboxMark says what changes of an item; nil: it stays. A read or archived item was seen.
 type InboxMark struct {
 	Seen     *bool `json:"seen,omitempty"`
 	Read     *bool `json:"read,omitempty"`

@@ -18,7 +18,7 @@ const (
 )
 
 // Digest says that a category gathers: the first notification of a recipient and key waits for the window, later ones join it, and one
-// notification leaves for all of them. The zero one gathers nothing.
+// notification leaves for all. The zero one gathers nothing.
 type Digest struct {
 	Window   time.Duration
 	By       string // field of the data whose value is the key, with dots into objects; empty: all of a recipient gather together

@@ -36,7 +36,7 @@ const (
 	// Gathered says that a notification waits in a digest, and Digested that it went into one, whose id is the detail.
 	Gathered Type = "gathered"
 	Digested Type = "digested"
-	// What a person did with a notification in the inbox.
+	// Events of the inbox: a person has done this with a notification.
 	Seen     Type = "seen"
 	Read     Type = "read"
 	Archived Type = "archived"

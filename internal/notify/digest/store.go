@@ -1,5 +1,5 @@
 // Package digest gathers notifications: the first of a recipient, category and key waits for a window, later ones join it, and one notification
-// leaves for all of them.
+// leaves for all.
 package digest
 
 import (

@@ -106,7 +106,7 @@ type Mark struct {
 	// From and To are places, both included.
 	From, To uint64
 	Category *string // nil: any
-	// What changes; nil: it stays. Reading and archiving imply seeing.
+	// Each nil stays as it is. Reading and archiving imply seeing.
 	Seen, Read, Archived, Pinned *bool
 	// Answered is the id of an action, for one item, which it also makes read. The first answer stays; empty: none.
 	Answered string
@@ -158,11 +158,11 @@ type Store interface {
 	CountInboxes(ctx context.Context, of []Owner) ([]Counts, error)
 	// InboxItem reads one item, or fails with ErrNotFound.
 	InboxItem(ctx context.Context, app, recipient, id string) (Item, error)
-	// MarkInbox changes items and returns once that is on disk. One that names an id fails with ErrNotFound if it is not there.
+	// MarkInbox changes items and returns once that is on disk. A change of an id that is not there fails with ErrNotFound.
 	MarkInbox(ctx context.Context, app, recipient string, m Mark) (Counts, error)
 	// LeaveInbox removes an item from inboxes of recipients, and returns how many had it.
 	LeaveInbox(ctx context.Context, app, id string, recipients []string) (n int, err error)
-	// SweepInboxes removes some of what was kept until now or before; more: call it again.
+	// SweepInboxes removes some items whose time is over; more: call it again.
 	SweepInboxes(ctx context.Context, now time.Time) (n int, more bool, err error)
 	// CheckInboxes compares the kept counts of all inboxes with their items, and calls report for each that differs.
 	CheckInboxes(ctx context.Context, report func(app, recipient, problem string)) (Checked, error)

@@ -32,7 +32,7 @@ func readBlob(c *sqlite.Conn, sql string, key int64) (data []byte, err error) {
 	return data, err
 }
 
-// The other methods are never called by what only reads.
+// Readers never call the other methods.
 
 func (readRows) Write(inboxrow.Row) error { return nil }
 func (readRows) Delete(int64) error       { return nil }

@@ -12,7 +12,7 @@ import (
 // tellers report commits to the observer at the same time, each for recipients of its own, on machines with cores for that. A recipient's copies
 // go to one teller, which takes commits in their order: so the order of each recipient is that of the commits, and there is none between
 // recipients. A teller that waits for the observer holds up
-// its own recipients and the callers that named them, and after maxTellings parts all of them.
+// its own recipients and the callers that named them, and after maxTellings parts everybody.
 type tellers struct {
 	store  *Store
 	seed   maphash.Seed
