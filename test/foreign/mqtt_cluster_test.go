@@ -71,6 +71,9 @@ func TestMQTTKeepsItsQoSAcrossNodes(t *testing.T) {
 	if out, err := c.Nodes[0].Manage("app", "set", "demo", "--mqtt-keep", "jobs.>", "--data", c.Nodes[0].Dir, "--operator-key-file", blackbox.OperatorKey(t, c.Nodes...)); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
+	for i, n := range c.Nodes { // all know what is kept: one that does not ends such subscriptions
+		greet(t, n, numbered("knows", i), 3600).grantedTwo("jobs/known")
+	}
 	for i := range c.Nodes {
 		t.Run(numbered("from node", i+1), func(t *testing.T) {
 			publisher, near, far := c.Nodes[i], c.Nodes[(i+1)%3], c.Nodes[(i+2)%3]
@@ -111,11 +114,10 @@ func TestMQTTKeepsItsQoSAcrossNodes(t *testing.T) {
 	}
 }
 
-// followed connects a client that follows a topic at QoS 2, and returns once messages of the publisher come to it.
-func followed(t *testing.T, at *blackbox.Server, p *talker, name string, expiry uint32, topic string) *talker {
-	t.Helper()
-	c := greet(t, at, name, expiry)
-	blackbox.Eventually(t, "the node lets the topic wait", func() error {
+// grantedTwo subscribes at QoS 2, until the node lets the topic wait.
+func (c *talker) grantedTwo(topic string) {
+	c.t.Helper()
+	blackbox.Eventually(c.t, "the node lets the topic wait", func() error {
 		c.write(wire.AppendSubscribe(nil, wire.V5, 7, nil, wire.Filter{Name: []byte(topic), QoS: 2}))
 		var a wire.Suback
 		if err := a.Decode(wire.V5, c.want(wire.SUBACK)); err != nil || byte(a.Reasons[0]) != 2 {
@@ -123,6 +125,13 @@ func followed(t *testing.T, at *blackbox.Server, p *talker, name string, expiry 
 		}
 		return nil
 	})
+}
+
+// followed connects a client that follows a topic at QoS 2, and returns once messages of the publisher come to it.
+func followed(t *testing.T, at *blackbox.Server, p *talker, name string, expiry uint32, topic string) *talker {
+	t.Helper()
+	c := greet(t, at, name, expiry)
+	c.grantedTwo(topic)
 	seen, probes := make(map[string]bool), 0
 	blackbox.Eventually(t, "the publisher's node knows of the subscription", func() error {
 		probes++
