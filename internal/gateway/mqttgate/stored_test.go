@@ -271,7 +271,7 @@ func TestTakeoverMovesNothingToOtherMembers(t *testing.T) {
 
 // heldDB is a database that counts changes and can hold them back.
 type heldDB struct {
-	filterdb.Database
+	sqltx.Database
 	mu    sync.Mutex
 	begun int
 	hold  chan struct{} // nil: none is held back

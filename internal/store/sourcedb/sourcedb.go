@@ -17,11 +17,7 @@ import (
 var migrations embed.FS
 
 // Migrations returns the migrations for each database.
-func Migrations() (sqlite, postgres fs.FS) {
-	sqlite, _ = fs.Sub(migrations, "sqlite")     // the folder is there
-	postgres, _ = fs.Sub(migrations, "postgres") // the same
-	return sqlite, postgres
-}
+func Migrations() (sqlite, postgres fs.FS) { return sqltx.Migrations(migrations) }
 
 // DB is a database with the tables. op names a transaction in errors. A transaction's function may run again from the start.
 type DB interface {

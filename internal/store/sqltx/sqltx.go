@@ -2,7 +2,10 @@
 // queries are $1, $2 and so on.
 package sqltx
 
-import "context"
+import (
+	"context"
+	"io/fs"
+)
 
 // Row is a row of a result.
 type Row interface {
@@ -18,6 +21,19 @@ type Tx interface {
 	Exec(ctx context.Context, statement string, args ...any) (rows int, err error)
 	// Lock returns the end of a SELECT that locks its rows against changes until this transaction ends.
 	Lock() string
+}
+
+// Database runs transactions: *store.Database.
+type Database interface {
+	Read(ctx context.Context, op string, f func(context.Context, Tx) error) error
+	Change(ctx context.Context, op string, f func(context.Context, Tx) error) error
+}
+
+// Migrations are those of a package whose folders sqlite and postgres hold them.
+func Migrations(files fs.FS) (sqlite, postgres fs.FS) {
+	sqlite, _ = fs.Sub(files, "sqlite")     // fails only for a name that is no path
+	postgres, _ = fs.Sub(files, "postgres") // the same
+	return sqlite, postgres
 }
 
 // Collect reads the rows of a query into a list; nil: there are none.

@@ -54,7 +54,7 @@ type Found struct {
 
 // SessionsConfig are the parts of Sessions.
 type SessionsConfig struct {
-	DB      Database
+	DB      sqltx.Database
 	Node    string
 	Several bool // other nodes change sessions too
 	Now     func() time.Time

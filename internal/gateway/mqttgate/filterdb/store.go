@@ -23,11 +23,7 @@ import (
 var migrations embed.FS
 
 // Migrations are those of the tables.
-func Migrations() (sqlite, postgres fs.FS) {
-	sqlite, _ = fs.Sub(migrations, "sqlite")     // the folder is there
-	postgres, _ = fs.Sub(migrations, "postgres") // the same
-	return sqlite, postgres
-}
+func Migrations() (sqlite, postgres fs.FS) { return sqltx.Migrations(migrations) }
 
 // Limits.
 const (
@@ -55,12 +51,6 @@ func (d Device) Mailbox() string {
 	return "mqtt:" + d.Recipient[:min(len(d.Recipient), readable)] + ":" + hex.EncodeToString(sum[:8])
 }
 
-// Database is a database with the tables: *store.Database.
-type Database interface {
-	Read(ctx context.Context, op string, f func(context.Context, sqltx.Tx) error) error
-	Change(ctx context.Context, op string, f func(context.Context, sqltx.Tx) error) error
-}
-
 // Mailbox erases what waits for devices whose time is over: *mailbox.Mailbox.
 type Mailbox interface {
 	Erase(ctx context.Context, app, recipient string) error
@@ -68,7 +58,7 @@ type Mailbox interface {
 
 // Config are the parts of a Store.
 type Config struct {
-	DB      Database
+	DB      sqltx.Database
 	Mailbox Mailbox
 	Several bool // other nodes change the filters too
 	// Parse takes a filter apart: the queue that shares it, if one does, and the patterns of topics.

@@ -73,14 +73,14 @@ type node struct {
 
 // fault is a database that fails or waits as the test says.
 type fault struct {
-	filterdb.Database
+	sqltx.Database
 	mu    sync.Mutex
 	err   error
 	begun chan struct{} // gets one for each change that waits
 	wait  chan struct{} // changes wait until it is closed; nil: none does
 }
 
-func (f *fault) of(db filterdb.Database) *fault {
+func (f *fault) of(db sqltx.Database) *fault {
 	f.Database = db
 	return f
 }

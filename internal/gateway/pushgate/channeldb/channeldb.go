@@ -17,11 +17,7 @@ import (
 var migrations embed.FS
 
 // Migrations are those of the tables.
-func Migrations() (sqlite, postgres fs.FS) {
-	sqlite, _ = fs.Sub(migrations, "sqlite")     // the folder is there
-	postgres, _ = fs.Sub(migrations, "postgres") // the same
-	return sqlite, postgres
-}
+func Migrations() (sqlite, postgres fs.FS) { return sqltx.Migrations(migrations) }
 
 const (
 	seenEvery  = 24 * time.Hour // how often a device that comes is noted as seen
@@ -35,12 +31,6 @@ const TokenLength = tokenBytes * 4 / 3
 // ErrTooMany means that the device has as many channels as a device may have.
 var ErrTooMany = errors.New("the device has as many channels as a device may have")
 
-// Database is a database with the tables: *store.Database.
-type Database interface {
-	Read(ctx context.Context, op string, f func(context.Context, sqltx.Tx) error) error
-	Change(ctx context.Context, op string, f func(context.Context, sqltx.Tx) error) error
-}
-
 // Channel is a subscription of a device.
 type Channel struct {
 	Token  string // of its push endpoint
@@ -51,7 +41,7 @@ type Channel struct {
 
 // Store stores devices and channels.
 type Store struct {
-	DB   Database
+	DB   sqltx.Database
 	Most int // channels of a device
 	Now  func() time.Time
 }
