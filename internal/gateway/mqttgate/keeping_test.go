@@ -26,6 +26,7 @@ import (
 type kept struct {
 	*gatetest.Server
 	filters *filterdb.Store
+	open    func() *filterdb.Store // as another node does
 	stored  *filterdb.Sessions
 	db      *heldDB // of stored
 	metrics *prometheus.Registry
@@ -59,11 +60,19 @@ func keeping(t *testing.T, more ...func(*mqttgate.Config)) *kept {
 			t.Fatal(err)
 		}
 		t.Cleanup(func() { _ = k.stored.Close() })
-		k.filters, err = filterdb.Open(t.Context(), filterdb.Config{DB: stores.Database("mqtt"), Mailbox: s.Mailbox, Parse: mqttgate.ParseFilter, Now: now, Log: s.Log})
-		if err != nil {
-			t.Fatal(err)
+		var asked mqttgate.Config
+		for _, set := range more {
+			set(&asked)
 		}
-		t.Cleanup(func() { _ = k.filters.Close() })
+		k.open = func() *filterdb.Store {
+			filters, err := filterdb.Open(context.WithoutCancel(t.Context()), filterdb.Config{DB: stores.Database("mqtt"), Mailbox: s.Mailbox, Parse: mqttgate.ParseFilter, Several: asked.Several, Now: now, Log: s.Log})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = filters.Close() })
+			return filters
+		}
+		k.filters = k.open()
 		if err := s.Access.SetApp(t.Context(), gatetest.App, access.AppChange{MQTTKeep: &[]string{"kept.>"}}); err != nil {
 			t.Fatal(err)
 		}
@@ -291,6 +300,25 @@ func until(t *testing.T, what string, so func() bool) {
 		if time.Now().After(late) {
 			t.Fatalf("it does not come about that %s", what)
 		}
+	}
+}
+
+// TestDeviceHasTheFiltersThatAnotherNodeStored: although this node does not know yet that the app lets messages wait.
+func TestDeviceHasTheFiltersThatAnotherNodeStored(t *testing.T) {
+	s := keeping(t, func(c *mqttgate.Config) { c.Several = true })
+	if err := s.Access.SetApp(t.Context(), gatetest.App, access.AppChange{MQTTKeep: &[]string{}}); err != nil {
+		t.Fatal(err)
+	}
+	stored := make(chan error, 1)
+	of := filterdb.Device{App: gatetest.App, Recipient: "unit", Name: "phone"}
+	s.open().Keep(of, []string{"kept/1"}, time.Now().Add(time.Hour), func(err error) { stored <- err })
+	if err := <-stored; err != nil {
+		t.Fatal(err)
+	}
+	hello, props := lasting(wire.V5, "unit", "phone")
+	connect(t, s.Server, hello, props...).ping()
+	if got := s.filters.Filters(of); len(got) != 1 {
+		t.Errorf("the device is here with the filters %q", got)
 	}
 }
 

@@ -249,17 +249,15 @@ func (c *conn) openQueue(of filterdb.Device, subs ...subscription) {
 	}
 }
 
-// mayHaveFilters reports whether another node may have stored filters of the client's device that this one has not read yet.
+// mayHaveFilters reports whether another node may have stored filters of the client's device that this one has not read yet. What the app keeps does not
+// matter: the other node may know of a change of it that has not come here.
 func (c *conn) mayHaveFilters() bool {
-	g := c.gate
-	if g.cfg.Filters == nil || !g.cfg.Several {
+	if g := c.gate; g.cfg.Filters == nil || !g.cfg.Several {
 		return false
 	}
 	c.mu.Lock()
-	opening := c.more != nil && c.more.opening && c.more.of.Name != ""
-	c.mu.Unlock()
-	app, err := g.cfg.Access.App(c.sess.App())
-	return opening && err == nil && len(app.MQTTKeep) > 0
+	defer c.mu.Unlock()
+	return c.more != nil && c.more.opening && c.more.of.Name != ""
 }
 
 // restoreQueue begins the queue of a client that is back, whose filters are stored. A clean start ends them.
