@@ -153,6 +153,9 @@ const insertChunks = `WITH log AS MATERIALIZED (
 	)
 	SELECT before, last, lost FROM head, turn`
 
+// commitSettings are those of a commit of events. PostgreSQL's own choice is to plan insertChunks anew each time, which takes it as long as to execute it.
+const commitSettings = "SELECT set_config('synchronous_commit', 'off', true), set_config('plan_cache_mode', 'force_generic_plan', true)"
+
 // insert stores chunks and assigns their ids, in one round trip. The head's row is locked until the commit, which does not wait for the
 // disk: a crash of the database may lose the last events, just as a node's crash loses those that it had not stored yet. whole is a time:
 // with this commit, all events from before it are stored. 0: the commit does not change that time.
@@ -166,7 +169,7 @@ func (l *Log) insert(ctx context.Context, chunks []*eventlog.Chunk, bytes int, w
 	// From the time, so that ids increase even if the last commits were lost.
 	base := max(l.db.Now().UnixMilli(), 0) << eventlog.IDShift
 	batch := &pgx.Batch{}
-	batch.Queue("SELECT set_config('synchronous_commit', 'off', true)")
+	batch.Queue(commitSettings)
 	sent := l.lost()
 	batch.Queue(insertChunks, base, total, int64(bytes), upto, apps, data, l.cfg.Boot, l.batch+1, sent, whole, oldestOf(chunks))
 	batch.Queue("SELECT cutoff, (SELECT batch FROM emitter WHERE boot = $1) FROM head", l.cfg.Boot)
