@@ -16,6 +16,9 @@ type changedInbox struct {
 	Marked   []inbox.Marked `json:"marked,omitempty"`
 }
 
+// Hold implements mailbox.Router for the connections of this node.
+func (c *Cluster) Hold(changed []inbox.Change) (release func()) { return c.hub.Load().Hold(changed) }
+
 // Inboxes implements mailbox.Router.
 func (c *Cluster) Inboxes(changed []inbox.Change) {
 	c.hub.Load().Inboxes(changed)

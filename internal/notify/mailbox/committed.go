@@ -15,6 +15,9 @@ func (m *Mailbox) Committed(b *Batch) {
 	}
 	// Events come before routing, so that followers see that a notification was stored before they see that it was delivered.
 	m.emitCommit(b)
+	if len(b.Inboxes) > 0 && len(b.Stored)+len(b.Due) > 0 {
+		defer m.above.Load().Hold(b.Inboxes)()
+	}
 	if len(b.Stored) > 0 {
 		m.above.Load().Route(deliverable(b.Stored))
 		m.wake.at(firstDeadline(b.Stored))

@@ -26,6 +26,8 @@ type Router interface {
 	Settled(done []Settled)
 	// Reread reports that a notification of a recipient may not have been routed.
 	Reread(app, recipient string)
+	// Hold holds back what the connections of recipients get until release, so that a notification and the counts of its inbox leave together.
+	Hold(changed []inbox.Change) (release func())
 	// Inboxes reports inboxes that have changed.
 	Inboxes(changed []inbox.Change)
 }
@@ -138,6 +140,7 @@ type nobody struct{}
 
 func (nobody) Route([]Item)                                             {}
 func (nobody) Settled([]Settled)                                        {}
+func (nobody) Hold([]inbox.Change) (release func())                     { return func() {} }
 func (nobody) Inboxes([]inbox.Change)                                   {}
 func (nobody) Reread(string, string)                                    {}
 func (nobody) Online(context.Context, string, string) ([]string, error) { return nil, nil }

@@ -61,7 +61,19 @@ func (d *diary) Settled(done []mailbox.Settled) {
 	}
 }
 
-func (d *diary) Inboxes([]inbox.Change)     {}
+func (d *diary) Inboxes(changed []inbox.Change) {
+	for _, c := range changed {
+		d.note("inbox of " + c.Recipient)
+	}
+}
+
+func (d *diary) Hold(changed []inbox.Change) func() {
+	for _, c := range changed {
+		d.note("hold " + c.Recipient)
+	}
+	return func() { d.note("release") }
+}
+
 func (d *diary) Reread(_, recipient string) { d.note("reread for " + recipient) }
 
 func (d *diary) Online(context.Context, string, string) ([]string, error) { return nil, d.away }
@@ -173,6 +185,17 @@ func TestOverdueExpiresByItself(t *testing.T) {
 	d.wait(t, "event expired short")
 	if d.has("event expired long") {
 		t.Fatal("what has a day left expired as well")
+	}
+}
+
+// TestNotificationAndItsInboxAreToldTogether: connections hold back the notification until the counts of its inbox follow.
+func TestNotificationAndItsInboxAreToldTogether(t *testing.T) {
+	_, d := open(t)
+	kept := true
+	publish(t, d, notification.Draft{ID: "n1", To: []string{"anna"}, Inbox: &kept})
+	want := []string{"event stored n1", "hold anna", "route n1 to anna", "inbox of anna", "release"}
+	if !slices.Equal(d.lines, want) {
+		t.Errorf("order was %q, want %q", d.lines, want)
 	}
 }
 

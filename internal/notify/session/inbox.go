@@ -33,6 +33,22 @@ func (h *Hub) inboxSlotOf(app, recipient string) (slot *inboxSlot, hash uint64) 
 	return &h.inboxNews[hash%uint64(len(h.inboxNews))], hash
 }
 
+// Hold implements mailbox.Router.
+func (h *Hub) Hold(changed []inbox.Change) (release func()) {
+	var held []*Session
+	for i := range changed {
+		held = h.reg.find(address{changed[i].App, changed[i].Recipient}, held)
+	}
+	for _, s := range held {
+		s.cork()
+	}
+	return func() {
+		for _, s := range held {
+			s.uncork()
+		}
+	}
+}
+
 // Inboxes implements mailbox.Router: all sessions of a recipient get the new counts of its inbox. Changes of several nodes may arrive in
 // any order: the newest one counts.
 func (h *Hub) Inboxes(changed []inbox.Change) {

@@ -143,6 +143,26 @@ func TestOlderChangeDoesNotFollowANewerOne(t *testing.T) {
 	})
 }
 
+func TestNotificationAndCountsOfItsInboxLeaveTogether(t *testing.T) {
+	inboxWorld(t, func(w *world, b *boxes) {
+		b.set("anna", 7, 1)
+		c := w.connect(frame.Hello{Recipient: "anna", Heartbeat: time.Hour})
+		c.left()
+		change := changed("anna", 9, 2)
+		release := w.hub.Hold(slices.Concat(change, change, changed("nobody", 1, 1)))
+		w.hub.Inboxes(change)
+		w.hub.Inboxes(changed("anna", 10, 3))
+		if sent := c.left(); len(sent) > 0 {
+			t.Errorf("%v frames were sent too early", sent)
+		}
+		release()
+		if sent := c.left(); !slices.Equal(sent, []int{2}) {
+			t.Errorf("the frames were sent in pieces of %v", sent)
+		}
+		w.wantUnseen(c, 1, 2, 3)
+	})
+}
+
 func TestCountsAreComparedAfterALoss(t *testing.T) {
 	inboxWorld(t, func(w *world, b *boxes) {
 		b.set("anna", 7, 1)

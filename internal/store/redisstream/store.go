@@ -299,7 +299,8 @@ func (nobody) CleanupSkipped(string)                {}
 // nowhere replaces the sessions of a store that has none yet.
 type nowhere struct{}
 
-func (nowhere) Route([]mailbox.Item)      {}
-func (nowhere) Settled([]mailbox.Settled) {}
-func (nowhere) Inboxes([]inbox.Change)    {}
-func (nowhere) Reread(string, string)     {}
+func (nowhere) Route([]mailbox.Item)       {}
+func (nowhere) Settled([]mailbox.Settled)  {}
+func (nowhere) Inboxes([]inbox.Change)     {}
+func (nowhere) Hold([]inbox.Change) func() { return func() {} }
+func (nowhere) Reread(string, string)      {}

@@ -138,6 +138,8 @@ func (w *world) Settled(done []mailbox.Settled) {
 
 func (w *world) Inboxes([]inbox.Change) {}
 
+func (w *world) Hold([]inbox.Change) func() { return func() {} }
+
 func (w *world) Reread(_, recipient string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
