@@ -96,7 +96,6 @@ func textsOfStates(add func(in string, keys ...string)) {
 	for _, s := range []source.State{source.Running, source.Failing, source.Waiting, source.Paused} {
 		add("resource/line.go", string(s))
 	}
-	add("resource/line.go", "events delivered", "events written", "notifications taken")
 	for _, r := range []signin.Role{signin.View, signin.Send, signin.Admin, signin.Operator} {
 		add("navigation.go", r.String())
 	}

@@ -2,7 +2,6 @@ package resource
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strconv"
 	"time"
@@ -17,9 +16,9 @@ import (
 type Line struct {
 	Kind, Name, URL string // Kind as it occurs in the paths of actions, such as hooks
 	State, Class    string
-	Paused          bool // by a person, or by itself
-	Count           int64
-	Counted         string // what Count is of
+	Paused          bool  // by a person, or by itself
+	Count           int64 // of what it has done
+	Remade          int64 // of these, events that a sink had made anew
 	Last            time.Time
 	Error           string
 	Since           time.Time // since when it fails
@@ -43,7 +42,7 @@ func (one *Line) classed() *Line {
 // OfHook returns the line of a hook.
 func OfHook(h *hook.Info) *Line {
 	l := Line{
-		Kind: "hooks", Name: h.Hook.Name, URL: h.URL, State: string(h.State), Paused: h.State == hook.Paused || h.State == hook.Disabled, Count: int64(h.Delivered), Counted: "events delivered", //nolint:gosec // a count
+		Kind: "hooks", Name: h.Hook.Name, URL: h.URL, State: string(h.State), Paused: h.State == hook.Paused || h.State == hook.Disabled, Count: int64(h.Delivered), //nolint:gosec // a count
 		Last: h.LastDelivered, Error: h.LastError, Since: h.Progress.Failing, Testable: true,
 	}
 	if h.Progress.Paused != "" {
@@ -54,13 +53,12 @@ func OfHook(h *hook.Info) *Line {
 
 // OfSink returns the line of a sink.
 func OfSink(s *sink.Info) *Line {
-	counted := "events written"
-	if s.Gaps > 0 {
-		counted = fmt.Sprintf("events written, %d of them made anew: the log had deleted them before", s.Reconciled)
-	}
 	l := Line{
-		Kind: "sinks", Name: s.Kind, URL: first(s.Addresses), State: string(s.State), Paused: s.State == sink.Disabled || s.State == sink.Stopped, Count: int64(s.Written), Counted: counted, //nolint:gosec // a count
+		Kind: "sinks", Name: s.Kind, URL: first(s.Addresses), State: string(s.State), Paused: s.State == sink.Disabled || s.State == sink.Stopped, Count: int64(s.Written), //nolint:gosec // a count
 		Last: s.Last, Error: s.Error, Since: s.Since,
+	}
+	if s.Gaps > 0 {
+		l.Remade = int64(s.Reconciled) //nolint:gosec // a count
 	}
 	return l.classed()
 }
@@ -68,7 +66,7 @@ func OfSink(s *sink.Info) *Line {
 // OfSource returns the line of a source.
 func OfSource(s *source.Info) *Line {
 	l := Line{
-		Kind: "sources", Name: s.Name, URL: first(s.Addresses), State: string(s.State), Paused: s.State == source.Paused, Count: int64(s.Counts.Stored), Counted: "notifications taken", //nolint:gosec // a count
+		Kind: "sources", Name: s.Name, URL: first(s.Addresses), State: string(s.State), Paused: s.State == source.Paused, Count: int64(s.Counts.Stored), //nolint:gosec // a count
 		Error: s.Error, Since: s.Since, Previews: s.Previews, Resyncs: true,
 	}
 	return l.classed()
