@@ -47,7 +47,7 @@ type Config struct {
 	MaxPending int    // unsettled notifications of one recipient; 0: 1000
 	// MinFree is a reserve of disk space in bytes: if less is free, new data is refused. 0: 256 MB for mailboxes and objects.
 	MinFree int64
-	Ballast int64         // size of a file beside the mailboxes that is deleted when the disk is full; 0: a quarter of MinFree, at most 8 MB
+	Ballast int64         // size of a file beside the mailboxes that is deleted when the disk is full; 0: a quarter of MinFree, at most 32 MB
 	Events  time.Duration // how long events are kept; 0: 24 h
 	// NoAttempts disables the record of attempts to deliver notifications to connections.
 	NoAttempts bool

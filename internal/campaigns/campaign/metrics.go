@@ -10,6 +10,7 @@ import (
 // metrics are the package's metrics. Labels have few values: the reactions.
 type metrics struct {
 	reactions *prometheus.CounterVec
+	uncounted prometheus.Counter
 }
 
 func newMetrics() *metrics {
@@ -17,6 +18,9 @@ func newMetrics() *metrics {
 		reactions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "godwit_push_reactions_total", Help: "Messages of campaigns first reported as shown, clicked or dismissed since start.",
 		}, []string{"reaction"}),
+		uncounted: prometheus.NewCounter(prometheus.CounterOpts{
+			Name: "godwit_campaign_inbox_reactions_dropped_total", Help: "Reactions in inboxes that no campaign counted, since 4,096 others waited for the store or it failed.",
+		}),
 	}
 }
 
@@ -62,6 +66,7 @@ var _ prometheus.Collector = (*Service)(nil)
 // Describe implements prometheus.Collector.
 func (s *Service) Describe(ch chan<- *prometheus.Desc) {
 	s.metrics.reactions.Describe(ch)
+	s.metrics.uncounted.Describe(ch)
 	ch <- descWorking
 	ch <- descProgress
 }
@@ -69,5 +74,6 @@ func (s *Service) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements prometheus.Collector.
 func (s *Service) Collect(ch chan<- prometheus.Metric) {
 	s.metrics.reactions.Collect(ch)
+	s.metrics.uncounted.Collect(ch)
 	s.collectProgress(ch)
 }

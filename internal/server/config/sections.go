@@ -92,7 +92,7 @@ type StorageSettings struct {
 	EventsRetain Duration `key:"events_retain" default:"7d" min:"1m" max:"3650d" group:"Storage" help:"how long events can be read again with since"`
 	EraseWithin  Duration `key:"erase_within" default:"15m" min:"1s" max:"50m" group:"Storage" help:"how long after a recipient was erased or an endpoint deleted what they left in files is overwritten; what is erased in this time shares one pass over the files"`
 	MinFree      Size     `key:"min_free" default:"256MB" min:"1MB" max:"1TB" group:"Storage" help:"publishes are refused when the file system has less free space than this"`
-	Ballast      Size     `key:"ballast" default:"0" min:"0" max:"1GB" group:"Storage" help:"space kept in a file that is given up when the disk is full, so that acknowledgements and clean-up go on; 0: a quarter of min_free, at most 8MB"`
+	Ballast      Size     `key:"ballast" default:"0" min:"0" max:"1GB" group:"Storage" help:"space kept in a file that is given up when the disk is full, so that acknowledgements and clean-up go on; 0: a quarter of min_free, at most 32MB"`
 }
 
 // UploadSettings say where the gateway keeps bodies that are too large for a request.

@@ -28,7 +28,7 @@ function draw() {
       { label: words.lost, stroke: colour("bad"), width: 1.5, value, points: { size: 4 }, dash: [6, 3] },
     ],
     axes: [
-      { ...axis, values: (_, splits) => splits.map((s) => short.format(s * 1000)) },
+      { ...axis, space: 90, values: (_, splits) => splits.map((s) => short.format(s * 1000)) },
       { ...axis, size: 60, incrs: [1, 2, 5].flatMap((n) => [0, 1, 2, 3, 4, 5, 6, 7].map((e) => n * 10 ** e)).sort((a, b) => a - b), values: (_, splits) => splits.map((v) => whole.format(v)) },
     ],
   }, [values("at"), values("gained"), values("lost")], el);

@@ -48,7 +48,7 @@ const appID = 0x47644d62 // "GdMb": application_id of mailbox files
 type Config struct {
 	MaxPending int   // unsettled notifications of one recipient; 0: 1000
 	MinFree    int64 // bytes of disk below which publishes are refused; 0: 256 MB
-	Ballast    int64 // bytes of a file beside the database that is deleted when the disk is full; 0: a quarter of MinFree, at most 8 MB
+	Ballast    int64 // bytes of a file beside the database that is deleted when the disk is full; 0: a quarter of MinFree, at most 32 MB
 	MaxIdle    int   // recipients with nothing pending that are kept in memory; 0: 131072
 	NoAttempts bool  // do not record attempts to deliver copies to connections
 	Tellers    int   // goroutines that report commits to the observer, each for recipients of its own; 0: half as many as there are cores
@@ -71,7 +71,7 @@ func (c *Config) setDefaults() {
 		c.MinFree = 256 << 20
 	}
 	if c.Ballast == 0 {
-		c.Ballast = min(8<<20, c.MinFree/4)
+		c.Ballast = min(32<<20, c.MinFree/4)
 	}
 	if c.MaxIdle == 0 {
 		c.MaxIdle = 1 << 17
