@@ -366,7 +366,9 @@ func figures(t *testing.T, s *campaign.Service) map[string]float64 {
 			continue
 		}
 		for _, one := range f.GetMetric() {
-			got[one.GetLabel()[0].GetValue()] = one.GetGauge().GetValue()
+			if gauge := one.GetGauge(); gauge != nil {
+				got[one.GetLabel()[0].GetValue()] = gauge.GetValue()
+			}
 		}
 	}
 	return got

@@ -249,7 +249,7 @@ func (c *conn) openQueue(of filterdb.Device, subs ...subscription) {
 	}
 }
 
-// mayHaveFilters reports whether another node may have stored filters of the client's device that this one has not read yet. What the app keeps does not
+// mayHaveFilters reports whether another node may have stored filters of the client's device that this one has not read yet. The app's setting here does not
 // matter: the other node may know of a change of it that has not come here.
 func (c *conn) mayHaveFilters() bool {
 	if g := c.gate; g.cfg.Filters == nil || !g.cfg.Several {
