@@ -366,9 +366,7 @@ func figures(t *testing.T, s *campaign.Service) map[string]float64 {
 			continue
 		}
 		for _, one := range f.GetMetric() {
-			if gauge := one.GetGauge(); gauge != nil {
-				got[one.GetLabel()[0].GetValue()] = gauge.GetValue()
-			}
+			got[one.GetLabel()[0].GetValue()] = one.GetGauge().GetValue()
 		}
 	}
 	return got

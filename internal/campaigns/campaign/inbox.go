@@ -65,7 +65,7 @@ func (s *Service) sightedAll(c *inbox.Change, refs []inbox.Ref, what Reaction) {
 		select {
 		case s.sightings.wait <- sighting{c.App, c.Recipient, r.ID, what}:
 		default:
-			s.metrics.uncounted.Inc()
+			s.metrics.miss(what)
 		}
 	}
 }
@@ -78,7 +78,7 @@ func (s *Service) countSightings(ctx context.Context) {
 			return
 		case g := <-s.sightings.wait:
 			if err := s.countSighting(ctx, &g); err != nil && ctx.Err() == nil {
-				s.metrics.uncounted.Inc()
+				s.metrics.miss(g.what)
 				s.log.WarnContext(ctx, "a reaction in an inbox is not counted", "app", g.app, "error", err)
 			}
 		}

@@ -10,7 +10,7 @@ import (
 // metrics are the package's metrics. Labels have few values: the reactions.
 type metrics struct {
 	reactions *prometheus.CounterVec
-	uncounted prometheus.Counter
+	uncounted *prometheus.CounterVec
 }
 
 func newMetrics() *metrics {
@@ -18,13 +18,14 @@ func newMetrics() *metrics {
 		reactions: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "godwit_push_reactions_total", Help: "Messages of campaigns first reported as shown, clicked or dismissed since start.",
 		}, []string{"reaction"}),
-		uncounted: prometheus.NewCounter(prometheus.CounterOpts{
+		uncounted: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "godwit_campaign_inbox_reactions_dropped_total", Help: "Reactions in inboxes that no campaign counted, since 4,096 others waited for the store or it failed.",
-		}),
+		}, []string{"reaction"}),
 	}
 }
 
 func (m *metrics) react(r Reaction) { m.reactions.WithLabelValues(r.String()).Inc() }
+func (m *metrics) miss(r Reaction)  { m.uncounted.WithLabelValues(r.String()).Inc() }
 
 // progressPatience limits the store's time to report the campaigns' progress. Without an answer, the progress metrics are omitted.
 const progressPatience = 2 * time.Second
