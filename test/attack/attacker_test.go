@@ -3,6 +3,7 @@ package attack
 import (
 	"bufio"
 	"context"
+	"flag"
 	"fmt"
 	"io"
 	"net"
@@ -23,6 +24,7 @@ const roleEnv = "GODWIT_ATTACK_ROLE"
 func TestMain(m *testing.M) {
 	switch role := os.Getenv(roleEnv); role {
 	case "":
+		_ = flag.Set("test.parallel", "8") // what runs at once waits more than it computes
 		os.Exit(m.Run())
 	case "sink":
 		sink()

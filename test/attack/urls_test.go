@@ -251,16 +251,16 @@ func (w *urlWorld) account(tokenURI string) string {
 // TestNoSettingReachesWhatOnlyThisMachineCan sets every URL setting of an app to every spelling of this machine's addresses.
 func TestNoSettingReachesWhatOnlyThisMachineCan(t *testing.T) {
 	t.Parallel()
-	startURLWorld(t).attack(startInside(t))
+	startURLWorld(t).attack()
 }
 
 // TestATargetOfTheOperatorOpensNoOther: a server whose operator allows one port of this machine leads there what the app's admin sets, and
 // nothing elsewhere. A browser's address leads not even there.
 func TestATargetOfTheOperatorOpensNoOther(t *testing.T) {
 	t.Parallel()
-	in, open, named := startInside(t), startInside(t), startInside(t)
+	open, named := startInside(t), startInside(t)
 	w := startURLWorld(t, "--allow-targets", "127.0.0.1:"+open.port+",localhost:"+named.port)
-	w.attack(in)
+	w.attack()
 	reached := len(open.lines())
 	for _, name := range []string{
 		"hook url", "sink url", "source urls", "source url", "source outbox url", "source outbox mysql", "source nats url", "channel fcm service_account", "channel apns base_url",
@@ -294,21 +294,43 @@ func (w *urlWorld) reaches(name, host string, to *inside) {
 	})
 }
 
-// attack sets every setting to every spelling of this machine's addresses.
-func (w *urlWorld) attack(in *inside) {
-	t := w.T
-	for name, s := range attacked() {
-		t.Run(name, func(t *testing.T) {
-			at := *w
-			at.T = t
-			for _, host := range hosts(t) {
-				before := len(in.lines())
-				s.set(&at, s.scheme+"://"+host+":"+in.port+"/")
-				for _, line := range in.lines()[before:] {
-					t.Errorf("from %s a request came: %.60q", host, line)
+// attack sets every setting to every spelling of this machine's addresses, those of a channel one after the other.
+func (w *urlWorld) attack() {
+	all := attacked()
+	channels := map[string]string{"address url": "webhook", "address endpoint": "webpush"}
+	together := make(map[string][]string)
+	for name := range all {
+		of := name
+		if rest, is := strings.CutPrefix(name, "channel "); is {
+			of, _, _ = strings.Cut(rest, " ")
+		} else if channels[name] != "" {
+			of = channels[name]
+		}
+		together[of] = append(together[of], name)
+	}
+	w.Run("attack", func(t *testing.T) { // it ends when all have
+		for of, names := range together {
+			t.Run(of, func(t *testing.T) {
+				t.Parallel()
+				in, at := startInside(t), *w
+				for _, name := range names {
+					t.Run(name, func(t *testing.T) {
+						at.T = t
+						at.attackOne(all[name], in)
+					})
 				}
-			}
-		})
+			})
+		}
+	})
+}
+
+func (w *urlWorld) attackOne(s urlSetting, in *inside) {
+	for _, host := range hosts(w.T) {
+		before := len(in.lines())
+		s.set(w, s.scheme+"://"+host+":"+in.port+"/")
+		for _, line := range in.lines()[before:] {
+			w.Errorf("from %s a request came: %.60q", host, line)
+		}
 	}
 }
 

@@ -34,12 +34,30 @@ type link struct {
 	cluster bool
 }
 
-// dial connects to the server or cluster at the URLs.
-func dial(ctx context.Context, urls []string) (*link, error) { return connect(ctx, urls, urlguard.All) }
+// dial connects to the server or cluster at the URLs, and tries again for reachWithin: both may start together.
+func dial(ctx context.Context, urls []string) (*link, error) {
+	opts, err := options(urls)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, reachWithin, fmt.Errorf("no answer from Redis in %s", reachWithin))
+	defer cancel()
+	for {
+		l, err := open(opts)
+		if _, said := rueidis.IsRedisErr(err); err == nil || said && !mayPass(err) {
+			return l, err
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%w: %w", err, context.Cause(ctx))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
 
-// connect is dial for URLs that an app's admin may have set. It dials only the targets, also for the nodes that a cluster names, so that
-// this server gives nobody access to private services.
-func connect(ctx context.Context, urls []string, targets urlguard.Targets) (*link, error) {
+// connect is dial for URLs that an app's admin may have set, and tries once: the caller tells why it failed, and tries again. It dials only the targets,
+// also for the nodes that a cluster names, so that this server gives nobody access to private services.
+func connect(urls []string, targets urlguard.Targets) (*link, error) {
 	opts, err := options(urls)
 	if err != nil {
 		return nil, err
@@ -47,22 +65,15 @@ func connect(ctx context.Context, urls []string, targets urlguard.Targets) (*lin
 	if !targets.Everything() {
 		opts.DialCtxFn = guarded(targets)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, reachWithin, fmt.Errorf("no answer from Redis in %s", reachWithin))
-	defer cancel()
-	for {
-		main, err := rueidis.NewClient(opts)
-		if err == nil {
-			return &link{main: main, opts: opts, cluster: main.Mode() == rueidis.ClientModeCluster}, nil
-		}
-		if _, said := rueidis.IsRedisErr(err); said && !mayPass(err) || errors.Is(err, urlguard.ErrPrivate) {
-			return nil, fmt.Errorf("connect to Redis at %s: %w", opts.InitAddress[0], err)
-		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("connect to Redis at %s: %w: %w", opts.InitAddress[0], context.Cause(ctx), err)
-		case <-time.After(100 * time.Millisecond):
-		}
+	return open(opts)
+}
+
+func open(opts rueidis.ClientOption) (*link, error) {
+	main, err := rueidis.NewClient(opts)
+	if err != nil {
+		return nil, fmt.Errorf("connect to Redis at %s: %w", opts.InitAddress[0], err)
 	}
+	return &link{main: main, opts: opts, cluster: main.Mode() == rueidis.ClientModeCluster}, nil
 }
 
 // guarded dials as the library does, but only the targets.

@@ -40,12 +40,12 @@ const (
 	pollRate = time.Second // interval of reading all streams if Redis does not report new entries
 )
 
-// OpenStreams connects to Redis. It fails if that cannot be reached within 10 s.
+// OpenStreams connects to Redis. It tries once.
 func OpenStreams(ctx context.Context, cfg StreamsConfig) (*Streams, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	l, err := connect(ctx, cfg.URLs, cfg.Targets)
+	l, err := connect(cfg.URLs, cfg.Targets)
 	if err != nil {
 		return nil, err
 	}
