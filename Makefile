@@ -55,7 +55,7 @@ RACEFLAGS := -race -gcflags=modernc.org/...=-race=false
 # How many packages are tested at once: more than there are cores, since tests wait more than they compute.
 TESTS_AT_ONCE ?= $(shell echo $$((3 * $$(getconf _NPROCESSORS_ONLN))))
 # Those that take longest come first: what begins last has nothing left to run beside it.
-LONGEST := $(addprefix ./,test/campaigns test/attack test/webpage internal/store/postgres/mailboxdb test/cluster internal/cluster test/faults test/foreign test/api internal/gateway/grpcgate internal/server/cli internal/store/redisstream internal/store/sqlite/mailboxdb bench/cli internal/store/sqlite/eventdb internal/store/sqlite/checkvfs internal/store/postgres/campaigndb internal/store/postgres/pgdb internal/gateway/wsgate internal/gateway/pollgate test/rides internal/gateway/ssegate)
+LONGEST := $(addprefix ./,test/foreign test/webpage test/campaigns test/faults test/attack test/cluster internal/store/postgres/mailboxdb internal/cluster test/api internal/gateway/grpcgate internal/server/cli internal/store/redisstream internal/store/sqlite/mailboxdb bench/cli internal/store/sqlite/eventdb internal/store/sqlite/checkvfs internal/store/postgres/campaigndb internal/store/postgres/pgdb internal/gateway/wsgate internal/gateway/pollgate test/rides internal/gateway/ssegate)
 # A program with the race detector in it sleeps before it exits, a second unless it is told.
 export GORACE ?= atexit_sleep_ms=100
 # How long `make fuzz` gives each target.
