@@ -44,6 +44,7 @@ const (
 
 // Endpoints are the running activities.
 type Endpoints interface {
+	Register(ctx context.Context, app string, regs []audience.Registration) ([]audience.Registered, error)
 	ListEndpoints(ctx context.Context, app string, status audience.Status, sel *audience.Selection, after int64, limit int) (list []audience.Endpoint, next int64, more bool, err error)
 	UpdateEndpoint(ctx context.Context, app string, id audience.ID, trusted bool, change func(*audience.Endpoint) error) (audience.Endpoint, error)
 	DeleteEndpoint(ctx context.Context, app string, id audience.ID) error
@@ -78,6 +79,8 @@ type Service struct {
 	cfg     Config
 	queue   queue
 	results *prometheus.CounterVec
+
+	making sync.Mutex // of broadcast channels: an object has one
 
 	mu    sync.Mutex
 	rests map[string]time.Time // by app

@@ -31,6 +31,7 @@ type Sending struct {
 	Segments    *segment.Service
 	Campaigns   *campaign.Service
 	Escalations *escalation.Service
+	Activities  *activity.Service
 }
 
 // Start starts the services that send over the channels.
@@ -59,9 +60,9 @@ func Start(g *ground.Ground, c *core.Core, channels *channel.Service) (*Sending,
 	g.Steps.AddRun("campaigns", ground.StorePatience, s.Campaigns.Run)
 	greeter := welcome.New(welcome.Config{Channels: channels, Templates: c.Templates, Now: g.Stores.Clock, Log: g.Log})
 	g.Steps.AddRun("welcomes", ground.StorePatience, greeter.Run)
-	activities := startActivities(g, c, channels)
+	s.Activities = startActivities(g, c, channels)
 	s.Endpoints = endpoint.New(endpoint.Config{
-		Store: g.Stores.Endpoints, Now: g.Stores.Clock, Targets: g.Settings.Targets(), Created: greeter.Greet, Followed: activities.Followed,
+		Store: g.Stores.Endpoints, Now: g.Stores.Clock, Targets: g.Settings.Targets(), Created: greeter.Greet, Followed: s.Activities.Followed,
 		Deleted: g.Eraser.Deleted,
 	})
 	s.Escalations = startEscalations(g, c, s, tokens, sends)
