@@ -40,6 +40,29 @@ func (p *Phones) ReadPhone(name string, raw json.RawMessage) (err error) {
 	return err
 }
 
+// CheckPhones checks a JSON object with these members; in is the name of the field that contains it. Empty: there is none.
+func CheckPhones(in, text string) (json.RawMessage, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var members map[string]json.RawMessage
+	if json.Unmarshal([]byte(text), &members) != nil || members == nil {
+		return nil, notification.BadField(in, "must be a JSON object with fcm, apns and live_activity")
+	}
+	var p Phones
+	for name, raw := range members {
+		switch name {
+		case "fcm", "apns", "live_activity":
+			if err := p.ReadPhone(name, raw); err != nil {
+				return nil, err
+			}
+		default:
+			return nil, notification.BadField(in+"."+notification.Clip(name), "is not a known field")
+		}
+	}
+	return json.Marshal(p)
+}
+
 // strict decodes an object whose members are all known.
 func strict(in string, raw json.RawMessage, to any) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))

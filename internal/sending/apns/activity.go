@@ -70,6 +70,8 @@ func (s *Sender) startMessage(r *push.Request) (*message, error) {
 		return nil, errors.New("the message has no live_activity, which says what starts")
 	case a.Type != c.Type:
 		return nil, fmt.Errorf("the token starts activities of type %s, the message is one of type %s", a.Type, c.Type)
+	case !r.ExpiresAt.IsZero() && !r.ExpiresAt.After(s.cfg.Now()):
+		return nil, errors.New("expired before it was sent")
 	case r.Content.Title == "" && r.Content.Body == "":
 		return nil, errors.New("a start needs a title or a body: the system shows them as its alert")
 	}
@@ -94,6 +96,9 @@ func (s *Sender) startMessage(r *push.Request) (*message, error) {
 	}
 	m := s.activityMessage(a.Token, startPriority(r.Urgency))
 	m.id = messageID(r)
+	if !r.ExpiresAt.IsZero() && r.ExpiresAt.Before(now.Add(activityLife)) {
+		m.expiration = strconv.FormatInt(r.ExpiresAt.Unix(), 10)
+	}
 	m.body, err = encodeActivity(&p, maxPayload)
 	return m, err
 }

@@ -29,7 +29,7 @@ func TestAMessageStartsALiveActivity(t *testing.T) {
 	w := start(t)
 	device, address := w.RegisterStart("RideAttributes", apnsserver.Accepting)
 	r := ride(address)
-	r.Content.APNs.Sound, r.Content.Activity.StaleAfter = "default", "10m"
+	r.Content.APNs.Sound, r.Content.Activity.StaleAfter, r.ExpiresAt = "default", "10m", w.clock.Now().Add(time.Minute)
 	w.send(t, r)
 	m, payload := w.last(t, device)
 	now := w.clock.Now().Unix()
@@ -39,7 +39,7 @@ func TestAMessageStartsALiveActivity(t *testing.T) {
 	if payload != want {
 		t.Errorf("payload\n%s, want\n%s", payload, want)
 	}
-	if m.PushType != "liveactivity" || m.Topic != topic+".push-type.liveactivity" || m.Priority != "10" || m.Collapse != "" {
+	if m.PushType != "liveactivity" || m.Topic != topic+".push-type.liveactivity" || m.Priority != "10" || m.Collapse != "" || m.Expiration != strconv.FormatInt(now+60, 10) {
 		t.Errorf("sent as %+v", m)
 	}
 	if p := w.sender.Pace(address).Scope; p == w.sender.Pace(json.RawMessage(`{"token":"aa"}`)).Scope {
@@ -52,6 +52,7 @@ func TestAStartThatWouldShowNothingIsNotSent(t *testing.T) {
 	device, address := w.RegisterStart("RideAttributes", apnsserver.Accepting)
 	for what, change := range map[string]func(*push.Request){
 		"without an activity": func(r *push.Request) { r.Content.Activity = nil },
+		"that has expired":    func(r *push.Request) { r.ExpiresAt = w.clock.Now() },
 		"of another type":     func(r *push.Request) { r.Content.Activity.Type = "MatchAttributes" },
 		"without an alert":    func(r *push.Request) { r.Content.Title, r.Content.Body = "", "" },
 		"too large":           func(r *push.Request) { r.Content.Body = strings.Repeat("x", 4096) },
@@ -227,3 +228,21 @@ func TestTheKitNoticesWhatADeviceWouldDrop(t *testing.T) {
 }
 
 var _ push.ActivityUpdater = (*apns.Sender)(nil)
+
+func TestACriticalSoundPlaysOnAMutedDevice(t *testing.T) {
+	w := start(t)
+	device, address := w.Register(apnsserver.Accepting)
+	half, score := 0.5, 0.75
+	for want, c := range map[string]push.APNsContent{
+		`"sound":{"critical":1,"name":"alarm.caf","volume":0.5},"interruption-level":"critical"`: {Sound: "alarm.caf", Critical: true, Volume: &half},
+		`"sound":{"critical":1,"name":"default","volume":1},"interruption-level":"critical"`:     {Sound: "default", Critical: true},
+		`"sound":"default","relevance-score":0.75`:                                               {Sound: "default", Relevance: &score},
+	} {
+		r := hello("d-1", address)
+		r.Content.APNs = c
+		w.send(t, r)
+		if _, payload := w.last(t, device); payload != `{"aps":{"alert":{"title":"Hi"},`+want+`},"godwit_id":"d-1"}` {
+			t.Errorf("sent %s, want %s", payload, want)
+		}
+	}
+}
