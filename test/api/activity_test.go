@@ -103,6 +103,13 @@ func TestEverybodyFollowsABroadcastChannel(t *testing.T) {
 	if m := string(p.apple.Received(start)[0].Payload); !strings.Contains(m, `"input-push-channel":"`+strings.TrimSpace(made.ID)) {
 		t.Errorf("started by %s", m)
 	}
+	p.put(map[string]any{"goals": 2, "godwit_activity": map[string]any{"end": true}})
+	blackbox.Eventually(t, "the end for everybody", func() error {
+		if shown, _ := p.apple.Broadcast(made.ID); !shown.Ended {
+			return fmt.Errorf("devices show %+v", shown)
+		}
+		return nil
+	})
 	p.call(http.MethodDelete, "/v1/objects/rides/r1/broadcast", nil)
 	if len(p.apple.Broadcasts()) != 0 {
 		t.Error("the channel is still there")
@@ -117,6 +124,8 @@ func TestWhatIsWrongForPhonesIsSaid(t *testing.T) {
 	for field, more := range map[string]map[string]any{
 		"fcm.colour":              {"fcm": map[string]any{"colour": "red"}},
 		"fcm.progress":            {"fcm": map[string]any{"ongoing": true, "progress": 101}},
+		"fcm.ongoing ":            {"fcm": map[string]any{"ongoing": "yes"}},
+		"fcm.progress ":           {"fcm": map[string]any{"ongoing": true, "progress": "40"}},
 		"fcm.short_text":          {"fcm": map[string]any{"short_text": "5 min"}},
 		"fcm.ongoing":             {"fcm": map[string]any{"ongoing": true, "data_only": false}},
 		"apns.volume":             {"apns": map[string]any{"volume": 0.5}},
@@ -132,7 +141,7 @@ func TestWhatIsWrongForPhonesIsSaid(t *testing.T) {
 		for k, v := range more {
 			body[k] = v
 		}
-		p.wantProblem(http.MethodPost, "/v1/notifications", body, http.StatusBadRequest, field)
+		p.wantProblem(http.MethodPost, "/v1/notifications", body, http.StatusBadRequest, strings.TrimSpace(field))
 	}
 	p.wantProblem(http.MethodPost, "/v1/notifications", map[string]any{
 		"to": rider(0), "title": "T", "live_activity": activity, "escalate": []map[string]any{{"channel": "liveactivity", "after": "0s"}},

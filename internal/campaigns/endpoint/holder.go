@@ -50,8 +50,8 @@ func (h *Holder) mayRegister(e *audience.Endpoint) error {
 	return h.mayFollow(e)
 }
 
-// mayFollow returns an error if the caller may not have a Live Activity follow its object. What a client may follow over a live connection,
-// its activities may follow too.
+// mayFollow returns an error if the caller may not have a Live Activity follow its object. A client's activities have the rights of its live
+// connections.
 func (h *Holder) mayFollow(e *audience.Endpoint) error {
 	if e.Channel != push.LiveActivity || h.BackEnd {
 		return nil

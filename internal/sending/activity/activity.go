@@ -2,7 +2,7 @@
 // broadcast channel (docs/adr/0045).
 //
 // The way of a version: Changed → queue → Service.tell: the newest state to each endpoint that lacks it → the endpoint's attribute
-// godwit_told. What was not told because the server ended, or another node did, is found by the next look at the store.
+// godwit_told. The next look at the store finds versions that were not told because this server or another node ended.
 package activity
 
 import (
@@ -23,7 +23,7 @@ import (
 const (
 	// every is the shortest time between two updates of one activity: devices order updates by a timestamp in seconds.
 	every = time.Second
-	// lookEvery is how often the store is read for what was not told.
+	// lookEvery is the interval of looks at the store for versions that were not told.
 	lookEvery = time.Minute
 	// grace is the age below which a change is left to the node that made it.
 	grace = 10 * time.Second
@@ -132,7 +132,7 @@ func (s *Service) follows(app string) bool {
 	return !s.cfg.Now().Before(s.none[app])
 }
 
-// some reports whether an app has activities. That it has none is believed for noneFor: another node may register one.
+// some reports whether an app has activities. A "no" is believed for noneFor, since another node may register one.
 func (s *Service) some(ctx context.Context, app string) (bool, error) {
 	active, _, err := s.cfg.Endpoints.EndpointCounts(ctx, app)
 	if err != nil || active[push.LiveActivity] > 0 {

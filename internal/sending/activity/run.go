@@ -42,7 +42,7 @@ func (s *Service) Run(ctx context.Context) error {
 	return nil
 }
 
-// look reads the store for what was not told, at once and every minute, while this node holds the lease.
+// look reads the store for versions that were not told, at once and every minute, while this node holds the lease.
 func (s *Service) look(ctx context.Context, held func() bool) {
 	for first := true; ctx.Err() == nil; first = false {
 		if held() {

@@ -8,7 +8,7 @@ public struct Acks {
 
   /// `server` is like https://push.example.org; `group` is the app group that app and extension share.
   public init(server: URL, group: String) {
-    self.server = server.appendingPathComponent("v1/acks")
+    self.server = URL(string: "/v1/acks", relativeTo: server)!.absoluteURL
     kept = UserDefaults(suiteName: group) ?? .standard
   }
 

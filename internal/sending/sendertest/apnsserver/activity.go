@@ -123,7 +123,7 @@ func activityOf(payload []byte) (a activity, ok bool) {
 	return *p.APS, true
 }
 
-// silently is the answer for what Apple accepts and the device then drops without a word, which a test has to notice.
+// silently is the answer to messages that Apple accepts and devices drop without a word, so that tests notice them.
 func silently(why string) Behaviour { return refuse(http.StatusBadRequest, why) }
 
 // checkActivity returns the reason why Apple would refuse a message to an activity, or a device would drop it.
