@@ -116,7 +116,7 @@ type PublishRequest struct {
 	Actions []*Action `protobuf:"bytes,21,rep,name=actions,proto3" json:"actions,omitempty"`
 	// With which others it gathers, if its category gathers; else the category's settings say.
 	DigestKey string `protobuf:"bytes,25,opt,name=digest_key,json=digestKey,proto3" json:"digest_key,omitempty"`
-	// What phones alone get, as JSON: an object with the members fcm, apns and live_activity of the HTTP API.
+	// Fields for phones alone, as JSON: an object with the members fcm, apns and live_activity of the HTTP API.
 	Phones        string `protobuf:"bytes,26,opt,name=phones,proto3" json:"phones,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
