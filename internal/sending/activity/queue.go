@@ -73,7 +73,7 @@ func (q *queue) next(now time.Time) (w *waiting, wait time.Duration) {
 	if wait := q.heap[0].at.Sub(now); wait > 0 {
 		return nil, min(wait, lookEvery)
 	}
-	w = heap.Pop(&q.heap).(*waiting) //nolint:errcheck // all are
+	w = heap.Pop(&q.heap).(*waiting)
 	w.busy, w.again = true, false
 	return w, 0
 }
@@ -107,7 +107,7 @@ func (q waitings) Swap(i, j int) {
 
 // Push implements heap.Interface.
 func (q *waitings) Push(x any) {
-	w := x.(*waiting) //nolint:errcheck // all are
+	w := x.(*waiting)
 	w.index = len(*q)
 	*q = append(*q, w)
 }

@@ -144,9 +144,6 @@ func (s *Service) accepted(ctx context.Context, e *audience.Endpoint, st *object
 // ended is the reason of an endpoint whose activity has ended.
 const ended = "the activity has ended"
 
-// errConcurrent says that another node told the endpoint something meanwhile.
-var errConcurrent = errors.New("told by another node")
-
 // remember notes that an endpoint has a state. If another node has told it something meanwhile, it is unknown which of both came last: the
 // endpoint is told once more.
 func (s *Service) remember(ctx context.Context, e *audience.Endpoint, st *object.State) time.Duration {
