@@ -115,7 +115,9 @@ type PublishRequest struct {
 	// Choices that a kept notification offers, 5 at most.
 	Actions []*Action `protobuf:"bytes,21,rep,name=actions,proto3" json:"actions,omitempty"`
 	// With which others it gathers, if its category gathers; else the category's settings say.
-	DigestKey     string `protobuf:"bytes,25,opt,name=digest_key,json=digestKey,proto3" json:"digest_key,omitempty"`
+	DigestKey string `protobuf:"bytes,25,opt,name=digest_key,json=digestKey,proto3" json:"digest_key,omitempty"`
+	// Fields for phones alone, as JSON: an object with the members fcm, apns and live_activity of the HTTP API.
+	Phones        string `protobuf:"bytes,26,opt,name=phones,proto3" json:"phones,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -300,6 +302,13 @@ func (x *PublishRequest) GetActions() []*Action {
 func (x *PublishRequest) GetDigestKey() string {
 	if x != nil {
 		return x.DigestKey
+	}
+	return ""
+}
+
+func (x *PublishRequest) GetPhones() string {
+	if x != nil {
+		return x.Phones
 	}
 	return ""
 }
@@ -1864,7 +1873,7 @@ var File_godwit_v1_publisher_proto protoreflect.FileDescriptor
 
 const file_godwit_v1_publisher_proto_rawDesc = "" +
 	"\n" +
-	"\x19godwit/v1/publisher.proto\x12\tgodwit.v1\x1a\x16godwit/v1/client.proto\"\x9b\x06\n" +
+	"\x19godwit/v1/publisher.proto\x12\tgodwit.v1\x1a\x16godwit/v1/client.proto\"\xb3\x06\n" +
 	"\x0ePublishRequest\x12\x0e\n" +
 	"\x02to\x18\x01 \x03(\tR\x02to\x12\x0e\n" +
 	"\x02id\x18\x02 \x01(\tR\x02id\x12\x14\n" +
@@ -1890,7 +1899,8 @@ const file_godwit_v1_publisher_proto_rawDesc = "" +
 	"\akeep_ms\x18\x14 \x01(\x03R\x06keepMs\x12+\n" +
 	"\aactions\x18\x15 \x03(\v2\x11.godwit.v1.ActionR\aactions\x12\x1d\n" +
 	"\n" +
-	"digest_key\x18\x19 \x01(\tR\tdigestKey\x1a<\n" +
+	"digest_key\x18\x19 \x01(\tR\tdigestKey\x12\x16\n" +
+	"\x06phones\x18\x1a \x01(\tR\x06phones\x1a<\n" +
 	"\x0eVariablesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01B\b\n" +

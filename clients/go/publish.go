@@ -52,6 +52,10 @@ type Publication struct {
 	Actions []Action
 	// Escalate lists the steps that follow one another until the notification is acknowledged.
 	Escalate []Step
+	// FCM, APNs and LiveActivity are what phones alone get by these steps; nil: nothing.
+	FCM          *FCM
+	APNs         *APNs
+	LiveActivity *LiveActivity
 }
 
 // Step is one step of an escalation.
@@ -100,6 +104,10 @@ type wirePublication struct {
 	Inbox   *bool    `json:"inbox,omitempty"`
 	Keep    string   `json:"keep,omitempty"`
 	Actions []Action `json:"actions,omitempty"`
+
+	FCM          *FCM          `json:"fcm,omitempty"`
+	APNs         *APNs         `json:"apns,omitempty"`
+	LiveActivity *LiveActivity `json:"live_activity,omitempty"`
 }
 
 type wireStep struct {
@@ -116,6 +124,7 @@ func (p *Publication) wire(to any) (*wirePublication, error) {
 		CollapseKey: p.CollapseKey, DigestKey: p.DigestKey, Priority: p.Priority, Ack: p.Ack,
 		Template: p.Template, Variables: p.Variables, Locale: p.Locale,
 		Inbox: p.Inbox, Actions: p.Actions,
+		FCM: p.FCM, APNs: p.APNs, LiveActivity: p.LiveActivity,
 	}
 	if w.ID == "" {
 		w.ID = ulid.Make().String()

@@ -2,6 +2,7 @@ package godwit_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -47,6 +48,25 @@ var calls = map[string]func(ctx context.Context, c *godwit.Client, name string) 
 	},
 	"publish to a bad name": func(ctx context.Context, c *godwit.Client, name string) (any, error) {
 		return c.Publish(ctx, godwit.Publication{To: "a b", ID: name, Title: "Hi"})
+	},
+	"publish for phones": func(ctx context.Context, c *godwit.Client, name string) (any, error) {
+		full := 100
+		r, err := c.Publish(ctx, godwit.Publication{
+			To: "r", ID: name + "1", Title: "Hi", SendAt: at, FCM: &godwit.FCM{Ongoing: true, Progress: &full}, APNs: &godwit.APNs{Sound: "default", Critical: true},
+			LiveActivity: &godwit.LiveActivity{Type: "A", State: json.RawMessage(`{}`)},
+		})
+		r.ID = strings.TrimPrefix(r.ID, name)
+		return r, err
+	},
+	"publish what Android cannot show": func(ctx context.Context, c *godwit.Client, name string) (any, error) {
+		more := 101
+		return c.Publish(ctx, godwit.Publication{To: "r", ID: name, Title: "Hi", FCM: &godwit.FCM{Ongoing: true, Progress: &more}})
+	},
+	"publish what an iPhone cannot show": func(ctx context.Context, c *godwit.Client, name string) (any, error) {
+		return c.Publish(ctx, godwit.Publication{To: "r", ID: name, Title: "Hi", APNs: &godwit.APNs{InterruptionLevel: "loud"}})
+	},
+	"publish no Live Activity": func(ctx context.Context, c *godwit.Client, name string) (any, error) {
+		return c.Publish(ctx, godwit.Publication{To: "r", ID: name, Title: "Hi", LiveActivity: &godwit.LiveActivity{Type: "A B", State: json.RawMessage(`{}`)}})
 	},
 	"publish nothing": func(ctx context.Context, c *godwit.Client, name string) (any, error) {
 		return c.Publish(ctx, godwit.Publication{To: "r", ID: name})

@@ -32,6 +32,9 @@ func (p *Publication) message(to ...string) (*pb.PublishRequest, error) {
 	if m.Ack, ok = ackModes[p.Ack]; !ok {
 		return nil, fmt.Errorf("ack %q is not one of any, all and none", p.Ack)
 	}
+	if m.Phones, err = p.phones(); err != nil {
+		return nil, err
+	}
 	for _, s := range p.Escalate {
 		step := &pb.EscalationStep{Channel: s.Channel, AfterMs: inMillis(s.After), Settle: s.Settle, To: s.To}
 		if s.Keep {

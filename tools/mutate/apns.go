@@ -6,6 +6,8 @@ const (
 	apnsKey     = "internal/sending/apns/key.go"
 	apnsSender  = "internal/sending/apns/apns.go"
 	apnsPayload = "internal/sending/apns/payload.go"
+	apnsLive    = "internal/sending/apns/activity.go"
+	liveTold    = "internal/sending/activity/tell.go"
 	judging     = "internal/sending/judge/judge.go" // rules about the answers for several recipients together
 )
 
@@ -13,10 +15,29 @@ var (
 	apnsRows   = []suite{{"./internal/sending/apns", "TestEachAnswerEndsAsItShould"}}
 	apnsTokens = []suite{{"./internal/sending/apns", "Token"}}
 	judgeTests = []suite{{"./internal/sending/judge", "."}}
+	liveKit    = []suite{{"./internal/sending/apns", "LiveActivity|Update|Broadcast|Start|Activities"}}
+	liveTests  = []suite{{"./internal/sending/activity", "."}}
 	apnsEnds   = []suite{{"./internal/sending/apns", "TestWhyAConnectionIsEnded"}}
 )
 
 var ofAPNs = []mutation{
+	{name: "live: an update to the topic of notifications", file: apnsLive, old: `topic: s.cfg.Topic + activityTopic, scope`, new: `topic: s.cfg.Topic, scope`, tests: liveKit},
+	{name: "live: no timestamp", file: apnsLive, old: "`json:\"timestamp\"`", new: "`json:\"-\"`", tests: liveKit},
+	{name: "live: timestamps in milliseconds", file: apnsLive, old: `p := activityAPS{Timestamp: now.Unix(), Event: "update"`, new: `p := activityAPS{Timestamp: now.UnixMilli(), Event: "update"`, tests: liveKit},
+	{name: "live: push type alert", file: apnsLive, old: `= "liveactivity"`, new: `= "alert"`, tests: liveKit},
+	{name: "live: a start without the attributes' type", file: apnsLive, old: `Type: c.Type, Attributes: attributes`, new: `Attributes: attributes`, tests: liveKit},
+	{name: "live: a start without attributes", file: apnsLive, old: `Type: c.Type, Attributes: attributes`, new: `Type: c.Type, Attributes: attributes[:0]`, tests: liveKit},
+	{name: "live: a start without an alert", file: apnsLive, old: "Alert: &activityAlert{r.Content.Title, r.Content.Body, r.Content.APNs.Sound}, Relevance", new: "Relevance", tests: liveKit},
+	{name: "live: a start that asks for no token", file: apnsLive, old: "p.WantsToken = 1", new: "p.WantsToken = 0", tests: liveKit},
+	{name: "live: more than 4 KB to a device", file: apnsLive, old: "priority(u.Urgency)), maxPayload", new: "priority(u.Urgency)), 1<<20", tests: liveKit},
+	{name: "live: more than 5 KB to everybody", file: apnsLive, old: "maxBroadcast = 5120", new: "maxBroadcast = 1 << 20", tests: liveKit},
+	{name: "live: a broadcast with the topic of a device", file: apnsLive, old: `m.topic, m.channel = "/4/broadcasts/apps/"+s.cfg.Topic, "", channel`, new: `m.topic, m.channel = "/4/broadcasts/apps/"+s.cfg.Topic, m.topic, channel`, tests: liveKit},
+	{name: "live: a broadcast that is kept in spite of the channel", file: apnsLive, old: "if !keep {", new: "if false {", tests: liveKit},
+	{name: "live: an end is an update", file: apnsLive, old: `p.Event = "end"`, new: `p.Event = "update"`, tests: liveKit},
+	{name: "live: two updates in a second", file: liveTold, old: "if left := s.tooSoon(e.Number); left > 0 {", new: "if false {\n\t\tvar left time.Duration", tests: liveTests},
+	{name: "live: told versions are forgotten", file: liveTold, old: "all[audience.ToldAttribute] = audience.Text(version(st))", new: "", tests: liveTests},
+	{name: "live: another node's update is not noticed", file: liveTold, old: "concurrent = all[audience.ToldAttribute] != before;", new: "concurrent = all[audience.ToldAttribute] != before && false;", tests: liveTests},
+	{name: "live: an activity that has ended is told on", file: liveTold, old: `if u.End && e.Activity().ChannelID == "" {`, new: "if false {", tests: liveTests},
 	{name: "apns: 410 Unregistered is not gone", file: apnsAnswers, old: "case unregistered, expiredDevice:", new: "case expiredDevice:", tests: apnsRows},
 	{name: "apns: 410 ExpiredToken is not gone", file: apnsAnswers, old: "case unregistered, expiredDevice:", new: "case unregistered:", tests: apnsRows},
 	{name: "apns: 410 since when is lost", file: apnsAnswers, old: "&push.GoneError{Since: a.since, Reason", new: "&push.GoneError{Reason", tests: apnsRows},
@@ -49,13 +70,13 @@ var ofAPNs = []mutation{
 	{name: "apns: a token of tomorrow is kept", file: apnsKey, old: "s.current != \"\" && age > -clockBack && (", new: "s.current != \"\" && (", tests: []suite{{"./internal/sending/apns", "TestAClock"}}},
 	{name: "apns: 413 is a failure of the service", file: "internal/sending/provider/status.go", old: "case http.StatusRequestEntityTooLarge:", new: "case 999:", tests: apnsRows},
 	{
-		name: "apns: 413 is found out by sending", file: apnsPayload, old: "if len(plain) > maxPayload {", new: "if false {",
+		name: "apns: 413 is found out by sending", file: apnsPayload, old: "err == nil && len(plain) > maxPayload {", new: "false {",
 		tests: []suite{{"./internal/sending/apns", "FuzzPayload|TestInvalidMessageIsNotSentToAPNs"}},
 	},
 	{name: "apns: 429 TooManyRequests stops all", file: apnsAnswers, old: "&push.RetryError{After: after, Reason:", new: "&push.RetryError{After: after, Credential: true, Scope: s.scope, Reason:", tests: apnsRows},
 	{name: "apns: 429 TooManyRequests comes back at once", file: apnsAnswers, old: "after = deviceRest", new: "after = 0", tests: apnsRows},
 	{name: "apns: 429 TooManyProviderTokenUpdates makes another", file: apnsAnswers, old: "		s.signer.tooMany(s.cfg.Now())\n", new: "", tests: apnsTokens},
-	{name: "apns: 429 TooManyProviderTokenUpdates is one device's", file: apnsAnswers, old: "&push.RetryError{After: a.after, Credential: true, Scope: s.scope, Reason: a.says(\"several", new: "&push.RetryError{After: a.after, Reason: a.says(\"several", tests: apnsRows},
+	{name: "apns: 429 TooManyProviderTokenUpdates is one device's", file: apnsAnswers, old: "&push.RetryError{After: a.after, Credential: true, Scope: m.scope, Reason: a.says(\"several", new: "&push.RetryError{After: a.after, Reason: a.says(\"several", tests: apnsRows},
 	{name: "apns: 503 is one message's", file: apnsAnswers, old: "case a.status == http.StatusServiceUnavailable:", new: "case false:", tests: apnsRows},
 	{name: "apns: why a connection is ended is not told", file: "internal/sending/h2post/read.go", old: "string(debug[:min(len(debug), maxFarewell)])", new: `""`, tests: append(apnsEnds, suite{"./internal/sending/h2post", "TestWhyAServer"})},
 	{name: "apns: why a connection is ended does not count", file: apnsSender, old: "a.denied() && errors.As(err, &retry)", new: "false && a.denied() && errors.As(err, &retry)", tests: apnsEnds},

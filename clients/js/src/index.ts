@@ -51,4 +51,5 @@ export { Reply, type ReplyOptions } from "./live/reply.js";
 export { MemoryState, type StateStore, StorageState } from "./live/state.js";
 export type { MessageHandler } from "./live/topics.js";
 export type { RequestHandler } from "./live/workers.js";
+export type { APNs, FCM, LiveActivity } from "./phones.js";
 export type { ObjectState, Publication, Receipt, Status, Step } from "./publish.js";

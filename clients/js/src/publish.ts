@@ -2,6 +2,7 @@ import type { Duration } from "./durations.js";
 import { durationText } from "./durations.js";
 import { type GodwitError, problemError } from "./errors.js";
 import { base64FromBytes, bytesFromBase64, isJSON } from "./live/encoding.js";
+import type { APNs, FCM, LiveActivity } from "./phones.js";
 import { ulid } from "./ulid.js";
 
 /** A notification to be published. Only `to` is required. */
@@ -41,6 +42,10 @@ export interface Publication {
   locale?: string;
   /** What happens while nobody acknowledges it, one step after the other. */
   escalate?: Step[];
+  /** What phones alone get by these steps. */
+  fcm?: FCM;
+  apns?: APNs;
+  liveActivity?: LiveActivity;
 }
 
 /** One step of an escalation. */
@@ -117,6 +122,9 @@ export function wirePublication(p: Omit<Publication, "to">, to: string | string[
     template: p.template,
     variables: p.variables,
     locale: p.locale,
+    fcm: p.fcm,
+    apns: p.apns,
+    live_activity: p.liveActivity,
     reply_by: p.replyBy === undefined ? undefined : durationText(p.replyBy),
     escalate: p.escalate?.map(({ after, ...step }) => ({
       ...step,

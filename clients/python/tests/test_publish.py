@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -52,6 +53,22 @@ async def test_same_id_is_a_duplicate_and_other_content_a_conflict(client: Async
         await client.publish("pub-2", id="x", title="two")
     assert (caught.value.status, caught.value.type) == (409, "/problems/id-conflict")
     assert str(caught.value).startswith("publish x to pub-2: server answered 409: ")
+
+
+@pytest.mark.parametrize("rpc", [False, True])
+async def test_what_phones_get_travels(server: Server, rpc: bool) -> None:
+    more: dict[str, Any] = {"grpc_address": server.grpc, "rpc": True} if rpc else {}
+    async with AsyncClient(server.url, api_key="dev", **more) as client, asyncio.timeout(PATIENCE):
+        wrong: dict[str, dict[str, Any]] = {
+            "fcm.progress": {"fcm": {"ongoing": True, "progress": 101}},
+            "apns.interruption_level": {"apns": {"interruption_level": "loud"}},
+            "live_activity.state": {"live_activity": {"type": "RideAttributes"}},
+        }
+        for field, fields in wrong.items():
+            with pytest.raises(ProblemError) as caught:
+                await client.publish("pub-5", title="one", **fields)
+            assert caught.value.field == field
+        assert (await client.publish("pub-5", title="one", fcm={"direct_boot_ok": True})).ok
 
 
 async def test_same_idempotency_key_is_the_same_notification(client: AsyncClient) -> None:

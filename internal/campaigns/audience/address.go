@@ -71,6 +71,10 @@ func NormalAddress(ch push.Channel, raw json.RawMessage) (json.RawMessage, error
 		v, err = tokenAddress(fields, fcmToken)
 	case push.APNs:
 		v, err = tokenAddress(fields, apnsToken)
+	case push.LiveActivityStart:
+		v, err = startAddress(fields)
+	case push.LiveActivity:
+		v, err = activityAddress(fields)
 	case push.Webhook:
 		v, err = webhookAddress(fields)
 	case push.Live:
@@ -103,10 +107,11 @@ func AddressKey(e *Endpoint) (key [16]byte) {
 		ChatID   json.RawMessage `json:"chat_id"`
 		Thread   int64           `json:"message_thread_id"`
 		Token    string          `json:"token"`
+		Channel  string          `json:"channel_id"`
 		URL      string          `json:"url"`
 	}
 	_ = json.Unmarshal(e.Address, &a) // cannot fail: addresses in normal form are JSON
-	one := a.Endpoint + chatKey(string(a.ChatID), a.Thread) + a.Token + a.URL
+	one := a.Endpoint + chatKey(string(a.ChatID), a.Thread) + a.Token + a.Channel + a.URL
 	switch d := e.Channel.Find(); {
 	case e.Channel == push.Live:
 		one = e.Recipient
@@ -160,6 +165,9 @@ func SameHolder(ch push.Channel, a, b json.RawMessage) bool {
 		return strings.EqualFold(string(a), string(b))
 	case push.WebPush, push.FCM:
 		return bytes.Equal(a, b)
+	case push.LiveActivity, push.LiveActivityStart: // who knows the token may have it follow another object
+		x, y := activityToken(a), activityToken(b)
+		return x != "" && x == y
 	}
 	return false
 }

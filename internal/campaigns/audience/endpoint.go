@@ -86,6 +86,7 @@ func (e *Endpoint) CheckBesideAddress() (err error) {
 	if e.Tags, err = normalTags(e.Tags); err != nil {
 		return err
 	}
+	e.follow()
 	if err := e.Attributes.check(); err != nil {
 		return err
 	}

@@ -218,6 +218,9 @@ func (s *Service) able(ctx context.Context, c *Campaign) (able []push.Channel, e
 	}
 	var last error
 	for _, ch := range push.Channels() {
+		if ch.Find().Named {
+			continue
+		}
 		if _, err := s.dispatch.Sender(ctx, c.App, ch); err != nil {
 			last = &ChannelError{Channel: ch, Err: err}
 		} else {

@@ -136,6 +136,9 @@ func (s *Spec) Check(now, sendAt time.Time) error {
 		if !slices.Contains(push.Channels(), ch) {
 			return notification.BadField(fmt.Sprintf("audience.channels[%d]", i), "channel %s cannot be sent to by this server", ch)
 		}
+		if ch == push.LiveActivityStart && s.Content.Activity == nil && s.Template == "" {
+			return notification.BadField("content.live_activity", "is required: it says what starts on channel %s", ch)
+		}
 	}
 	if s.Content.Title == "" && s.Content.Body == "" && !slices.Equal(s.Audience.Channels, []push.Channel{push.Telegram}) {
 		return notification.BadField("audience.channels", "must be telegram alone: without title and body the sticker is all, and no other channel shows it")

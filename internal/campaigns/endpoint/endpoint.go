@@ -23,6 +23,8 @@ type Config struct {
 	Targets urlguard.Targets
 	// Created is called with each new endpoint that was registered by itself, not in a batch. It must not block. May be nil.
 	Created func(e audience.Endpoint)
+	// Followed is called with each endpoint that was registered by itself and follows an object, new or not. It must not block. May be nil.
+	Followed func(e *audience.Endpoint)
 	// Deleted is called with the app's name after an endpoint was deleted. May be nil.
 	Deleted func(app string)
 }
@@ -122,6 +124,9 @@ func (s *Service) register(ctx context.Context, app string, r audience.Registrat
 	}
 	if done[0].Err == nil && done[0].Created && s.cfg.Created != nil {
 		s.cfg.Created(done[0].Endpoint)
+	}
+	if done[0].Err == nil && r.Endpoint.Channel == push.LiveActivity && s.cfg.Followed != nil {
+		s.cfg.Followed(&done[0].Endpoint)
 	}
 	return done[0], done[0].Err
 }

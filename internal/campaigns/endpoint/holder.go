@@ -3,6 +3,8 @@ package endpoint
 import (
 	"godwit.dev/godwit/internal/campaigns/audience"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/objects/object"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 // Holder is the caller of a request about an app's endpoints: a back end, a client with a recipient's token, the holder of a manage token,
@@ -10,9 +12,10 @@ import (
 type Holder struct {
 	App       string
 	BackEnd   bool
-	Admin     bool   // the back end has role admin
-	Recipient string // recipient of a client; empty: the caller is not a client
-	Token     string // a manage token; empty: none
+	Admin     bool     // the back end has role admin
+	Recipient string   // recipient of a client; empty: the caller is not a client
+	Token     string   // a manage token; empty: none
+	Objects   []string // patterns of the objects that a client may register for; nil: all
 }
 
 // Visitor reports whether the caller is neither a back end nor a recipient. A manage token identifies only an endpoint, not its holder.
@@ -44,6 +47,24 @@ func (h *Holder) mayRegister(e *audience.Endpoint) error {
 		return notification.BadField("channel", "%s needs an API key with role publish", e.Channel)
 	}
 	e.Recipient = h.Recipient
+	return h.mayFollow(e)
+}
+
+// mayFollow returns an error if the caller may not have a Live Activity follow its object. A client's activities have the rights of its live
+// connections.
+func (h *Holder) mayFollow(e *audience.Endpoint) error {
+	if e.Channel != push.LiveActivity || h.BackEnd {
+		return nil
+	}
+	a := e.Activity()
+	switch {
+	case h.Visitor():
+		return &NotAllowedError{"a Live Activity follows an object: that needs a client's token or an API key with role publish"}
+	case a.ChannelID != "":
+		return &NotAllowedError{"address.channel_id: broadcast channels are the back end's"}
+	case !object.Allowed(h.Objects, object.Key{Group: a.Group, Object: a.Object}):
+		return &NotAllowedError{"the token's claim objects does not allow " + a.Group + "/" + a.Object}
+	}
 	return nil
 }
 
@@ -63,5 +84,5 @@ func (h *Holder) mayMove(e *audience.Endpoint) error {
 	if d := e.Channel.Find(); !h.BackEnd && (d == nil || !d.Device) {
 		return &NotAllowedError{"address: only an API key with role publish changes it on this channel"}
 	}
-	return nil
+	return h.mayFollow(e)
 }

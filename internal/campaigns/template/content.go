@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 
 	"godwit.dev/godwit/internal/notify/notification"
@@ -69,11 +68,8 @@ func check(in string, c *Content) error {
 	if err := checkActions(in+".webpush.actions", c.WebPush.Actions); err != nil {
 		return err
 	}
-	if level := c.APNs.InterruptionLevel; level != "" && !slices.Contains(push.InterruptionLevels, level) {
-		return notification.BadField(in+".apns.interruption_level", "%.40q is none of %s", level, strings.Join(push.InterruptionLevels, ", "))
-	}
-	if n := c.APNs.Badge; n != nil && *n < 0 {
-		return notification.BadField(in+".apns.badge", "%d is below 0", *n)
+	if err := checkPhones(in+".", &c.Content); err != nil {
+		return err
 	}
 	base := Variant{Title: c.Title, Body: c.Body, Icon: c.Icon, Image: c.Image, URL: c.URL, Data: c.Data}
 	if err := base.check(in + "."); err != nil {

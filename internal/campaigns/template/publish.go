@@ -5,7 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/json"
 	"fmt"
-	"slices"
 
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
@@ -17,6 +16,7 @@ type Message struct {
 	Variables Variables `json:"variables,omitempty"`
 	Locale    string    `json:"locale,omitempty"`   // of who has none
 	OwnData   bool      `json:"own_data,omitempty"` // the notification has its own data instead of the template's
+	Plain     bool      `json:"plain,omitempty"`    // there is no template: the texts are as the publisher wrote them
 }
 
 // ReadMessage decodes a Message from a notification's content.
@@ -30,6 +30,9 @@ func ReadMessage(b []byte) (*Message, error) {
 
 // Render returns the content for one recipient.
 func (m *Message) Render(recipient, locale string, ch push.Channel) push.Content {
+	if m.Plain {
+		return m.Content.Content
+	}
 	if locale == "" {
 		locale = m.Locale
 	}
@@ -39,6 +42,9 @@ func (m *Message) Render(recipient, locale string, ch push.Channel) push.Content
 // Fill sets the content of a draft that names a template. Variables must contain each variable that the template uses without a default in
 // any language.
 func (s *Service) Fill(ctx context.Context, app string, d *notification.Draft) error {
+	if d.Template == "" {
+		return fillPhones(d)
+	}
 	for _, f := range []struct{ name, text string }{{"title", d.Content.Title}, {"body", d.Content.Body}, {"category", d.Content.Category}} {
 		if f.text != "" {
 			return notification.BadField(f.name, "is what the template says; leave it out, or the template")
@@ -69,6 +75,14 @@ func (s *Service) Fill(ctx context.Context, app string, d *notification.Draft) e
 // FillDraft sets a draft's content for sessions and, if the draft has steps beyond live, for push channels. The caller has checked the variables.
 func (t *Content) FillDraft(d *notification.Draft, given Variables) (err error) {
 	m := Message{Content: *t, Variables: given, Locale: d.Locale, OwnData: len(d.Content.Data) > 0}
+	if len(d.Phones) > 0 {
+		err = readPhones(d, &m.Content.Content)
+	} else {
+		err = needsActivity(d, &m.Content.Content)
+	}
+	if err != nil {
+		return err
+	}
 	live := m.Render("", "", push.Live)
 	if m.OwnData {
 		m.Content = withoutData(m.Content)
@@ -76,7 +90,7 @@ func (t *Content) FillDraft(d *notification.Draft, given Variables) (err error) 
 		d.Content.ContentType = "application/json"
 	}
 	d.Content.Title, d.Content.Body, d.Content.Category = live.Title, live.Body, live.Category
-	if slices.ContainsFunc(d.Escalate, func(step notification.Step) bool { return step.Channel != notification.Live }) {
+	if escalates(d) {
 		if d.Content.Push, err = json.Marshal(m); err != nil {
 			return fmt.Errorf("fill in a template: %w", err)
 		}
@@ -102,7 +116,8 @@ func keyOf(d *notification.Draft, given Variables) string {
 		Template, Locale string
 		Variables        Variables
 		Data             []byte
-	}{d.Template, d.Locale, given, d.Content.Data}) // texts only
+		Phones           json.RawMessage `json:",omitempty"`
+	}{d.Template, d.Locale, given, d.Content.Data, d.Phones}) // texts, and JSON that was read
 	sum := sha256.Sum256(b)
 	return string(sum[:])
 }

@@ -8,6 +8,7 @@ import (
 
 	"godwit.dev/godwit/api/godwitpb"
 	"godwit.dev/godwit/internal/access"
+	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/server/problem"
 )
@@ -57,6 +58,9 @@ func (p *publisher) draft(who access.Principal, req *godwitpb.PublishRequest) (*
 			return nil, err
 		}
 		d.Escalate = append(d.Escalate, step)
+	}
+	if d.Phones, err = template.CheckPhones("phones", req.GetPhones()); err != nil {
+		return nil, err
 	}
 	return d, nil
 }

@@ -17,6 +17,7 @@ import (
 	"godwit.dev/godwit/internal/engine/latency"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/push"
 )
 
 // Store is the store of mailboxes. Its writes return once its observer has routed, in commit order, the content that is on disk.
@@ -184,16 +185,23 @@ func (s *Service) append(ctx context.Context, batch []*mailbox.Append, drafts []
 // filled adds the content of the template that a draft names.
 func (s *Service) filled(ctx context.Context, app string, d *notification.Draft) error {
 	switch {
-	case d.Template != "" && s.fill != nil:
+	case d.Template == "" && d.Variables != nil:
+		return notification.BadField("variables", "are those of a template: name it in template")
+	case d.Template == "" && d.Locale != "":
+		return notification.BadField("locale", "chooses the language of a template: name it in template")
+	case (d.Template != "" || len(d.Phones) > 0 || starts(d)) && s.fill != nil:
 		return s.fill(ctx, app, d)
+	case len(d.Phones) > 0:
+		return notification.BadField("fcm", "and apns and live_activity need push channels, which are not here")
 	case d.Template != "":
 		return notification.BadField("template", "there are no templates here")
-	case d.Variables != nil:
-		return notification.BadField("variables", "are those of a template: name it in template")
-	case d.Locale != "":
-		return notification.BadField("locale", "chooses the language of a template: name it in template")
 	}
 	return nil
+}
+
+// starts reports whether a step starts a Live Activity, for which the draft has to say which.
+func starts(d *notification.Draft) bool {
+	return slices.ContainsFunc(d.Escalate, func(step notification.Step) bool { return step.Channel == string(push.LiveActivityStart) })
 }
 
 // checkSteps refuses channels and targets that are not set up for the app.

@@ -1,6 +1,7 @@
 package frame_test
 
 import (
+	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,7 +20,7 @@ func TestExamplesForPhonesReadWhatIsSent(t *testing.T) {
 			Post      map[string]any
 		}
 	}
-	sent := map[string]map[string]bool{"android": {"channel_id": true, "url": true}, "ios": {}} // fields that any message may have in addition
+	sent := map[string]map[string]bool{"android": {"channel_id": true, "url": true}, "ios": {"godwit_track": true, "godwit_badge": true, "godwit_object": true}} // fields that any message may have in addition
 	posted, events := make(map[string]bool), make(map[string]bool)
 	for _, c := range load[vector](t, "push") {
 		for _, s := range c.Steps {
@@ -66,18 +67,16 @@ func TestExamplesForPhonesReadWhatIsSent(t *testing.T) {
 func sources(t *testing.T, dir string) string {
 	t.Helper()
 	var all strings.Builder
-	for _, pattern := range []string{"*.kt", "*.swift"} {
-		names, err := filepath.Glob(filepath.Join(dir, pattern))
-		if err != nil {
-			t.Fatal(err)
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() || !slices.Contains([]string{".kt", ".swift"}, filepath.Ext(path)) {
+			return err
 		}
-		for _, name := range names {
-			b, err := os.ReadFile(name)
-			if err != nil {
-				t.Fatal(err)
-			}
-			all.Write(b)
-		}
+		b, err := os.ReadFile(path)
+		all.Write(b)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
 	}
 	return all.String()
 }

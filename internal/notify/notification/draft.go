@@ -74,6 +74,8 @@ type Draft struct {
 	Keep    time.Duration // how long; 0: not given
 	Actions []Action      // what a kept one offers
 
+	Phones json.RawMessage // what phones alone get: an object with fcm, apns and live_activity, checked; nil: nothing
+
 	Template  string            // the template that makes the content; empty: Content is given
 	Variables map[string]string // of the template
 	Locale    string            // language for sessions, and for endpoints without a known language; empty: the template's own

@@ -91,6 +91,9 @@ func (p *Put) Check() error {
 		if !json.Valid(p.Payload) {
 			return notification.BadField("payload", "is not JSON, which its content type says it is")
 		}
+		if err := checkActivity(p.Payload); err != nil {
+			return err
+		}
 	}
 	return p.Origin.Check()
 }

@@ -18,6 +18,9 @@ import (
 func (s *Service) Changed(batch []objectstore.Change) {
 	s.counts.changes.Add(uint64(len(batch)))
 	s.Heard(batch)
+	if follow := s.follower.Load(); follow != nil {
+		(*follow)(batch)
+	}
 	if tell := s.others.Load(); tell != nil {
 		(*tell)(batch)
 	}
@@ -32,6 +35,9 @@ func (s *Service) Heard(batch []objectstore.Change) {
 		}
 	}
 }
+
+// Follow sets a function that is called with the changes made here, in the order of commits. It must neither wait nor keep the batch.
+func (s *Service) Follow(follow func(batch []objectstore.Change)) { s.follower.Store(&follow) }
 
 // TellOthers sets the function that sends changes made here to other nodes. tell is called in the order of commits; it must neither wait
 // nor keep the batch.

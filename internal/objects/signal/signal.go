@@ -61,21 +61,22 @@ type Service struct {
 	store objectstore.Store
 	start time.Time
 
-	index   index
-	roster  roster
-	workers []*fanoutWorker
-	pace    paces
-	work    queue[*Client]  // clients with work to do
-	unread  queue[*watched] // objects to read
-	flush   flusher
-	wheel   *timerwheel.Wheel[*Client]
-	running tasks
-	others  atomic.Pointer[func([]objectstore.Change)] // nil: there are none
-	missed  chan struct{}                              // has a token if changes of other nodes may have been lost
-	ctx     context.Context                            // ends with the service
-	stop    context.CancelFunc
-	closing atomic.Bool
-	counts  counts
+	index    index
+	roster   roster
+	workers  []*fanoutWorker
+	pace     paces
+	work     queue[*Client]  // clients with work to do
+	unread   queue[*watched] // objects to read
+	flush    flusher
+	wheel    *timerwheel.Wheel[*Client]
+	running  tasks
+	others   atomic.Pointer[func([]objectstore.Change)] // nil: there are none
+	follower atomic.Pointer[func([]objectstore.Change)] // nil: there is none
+	missed   chan struct{}                              // has a token if changes of other nodes may have been lost
+	ctx      context.Context                            // ends with the service
+	stop     context.CancelFunc
+	closing  atomic.Bool
+	counts   counts
 }
 
 var (

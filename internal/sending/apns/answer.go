@@ -97,16 +97,22 @@ func (a answer) says(what string) string {
 	return fmt.Sprintf("%s %s %s: %s", name, did, reason, what)
 }
 
-// judge converts an answer to an error.
-func (s *Sender) judge(a answer) error {
+// judge converts the answer to a message to an error.
+func (s *Sender) judge(a answer, m *message) error {
 	switch a.reason { // these reasons need more than the status
 	case unregistered, expiredDevice:
 		if a.status == http.StatusGone {
 			return &push.GoneError{Since: a.since, Reason: a.says("the app was removed from the device, or has another token by now")}
 		}
+	case badChannel, noChannel:
+		return &push.GoneError{Reason: a.says("there is no such broadcast channel for " + s.cfg.Topic + " in " + s.cfg.Environment)}
+	case tooManyChannel:
+		return &push.PermanentError{Reason: a.says("an app has at most 10,000 broadcast channels: delete those of events that are over")}
+	case notEnabled:
+		return &push.PermanentError{Reason: a.says("enable the broadcast capability of the app's id at developer.apple.com, Identifiers, Push Notifications")}
 	case badDevice, otherTopic:
 		// If one device gets this answer, its token is wrong; if all do, the settings are wrong.
-		return &push.ObjectionError{Scope: s.scope, Ended: true, Reason: a.says(fmt.Sprintf(
+		return &push.ObjectionError{Scope: m.scope, Ended: true, Reason: a.says(fmt.Sprintf(
 			"no such device for %s in %s. If many are told so: is %s the right environment, and %s the right topic? %s", s.cfg.Topic, s.cfg.Environment, s.cfg.Environment, s.cfg.Topic, s.hint()))}
 	case tooManyAtOne:
 		after := a.after
@@ -116,35 +122,35 @@ func (s *Sender) judge(a answer) error {
 		return &push.RetryError{After: after, Reason: a.says("this device gets too many")}
 	case tooManyTokens:
 		s.signer.tooMany(s.cfg.Now())
-		return &push.RetryError{After: a.after, Credential: true, Scope: s.scope, Reason: a.says("several servers may use this key; ours keeps its token")}
+		return &push.RetryError{After: a.after, Credential: true, Scope: m.scope, Reason: a.says("several servers may use this key; ours keeps its token")}
 	case idle:
 		return &push.RetryError{After: a.after, Reason: a.says("the request took too long")}
 	}
-	return s.byStatus(a)
+	return s.byStatus(a, m)
 }
 
-func (s *Sender) byStatus(a answer) error {
+func (s *Sender) byStatus(a answer, m *message) error {
 	const settingsDiffer = "the key, its id, the team or the topic is not what Apple knows"
 	switch {
 	case a.denied(), settings[a.reason]:
-		return &push.ConfigError{Scope: s.scope, Reason: a.says(settingsDiffer)}
+		return &push.ConfigError{Scope: m.scope, Reason: a.says(settingsDiffer)}
 	case (a.status == http.StatusUnauthorized || a.status == http.StatusForbidden) && !a.raw.Page():
-		return &push.ObjectionError{Scope: s.scope, Reason: a.says(settingsDiffer)}
+		return &push.ObjectionError{Scope: m.scope, Reason: a.says(settingsDiffer)}
 	case a.status == http.StatusServiceUnavailable:
-		return &push.RetryError{After: a.after, Credential: true, Scope: s.scope, Reason: a.says("overloaded")}
+		return &push.RetryError{After: a.after, Credential: true, Scope: m.scope, Reason: a.says("overloaded")}
 	case a.reason != "" && a.status >= 400 && a.status < 500 && a.status != http.StatusTooManyRequests && a.status != http.StatusRequestEntityTooLarge:
 		return &push.PermanentError{Reason: a.says("the message is refused")}
 	}
 	if a.status >= 200 && a.status < 300 && len(bytes.TrimSpace(a.raw.Body)) > 0 { // Apple sends no body for an accepted message
-		return &push.RetryError{Scope: s.scope, Reason: a.says("something else may answer in its place")}
+		return &push.RetryError{Scope: m.scope, Reason: a.says("something else may answer in its place")}
 	}
-	table := provider.Table{Name: name, Scope: s.scope, Quiet: true, Denied: func(_ int, reason string) error {
-		return &push.ObjectionError{Scope: s.scope, Reason: reason, Shared: push.Host}
+	table := provider.Table{Name: name, Scope: m.scope, Quiet: true, Denied: func(_ int, reason string) error {
+		return &push.ObjectionError{Scope: m.scope, Reason: reason, Shared: push.Host}
 	}}
 	err := table.Judge(&a.raw, s.cfg.Now())
 	var gone *push.GoneError
 	if errors.As(err, &gone) { // for a device that is gone, Apple always states a reason
-		return &push.RetryError{Scope: s.scope, Reason: a.says("which makes no sense here")}
+		return &push.RetryError{Scope: m.scope, Reason: a.says("which makes no sense here")}
 	}
 	return err
 }

@@ -59,6 +59,7 @@ type Sender struct {
 	posts   *h2post.Client
 	address string // host:port to connect to
 	host    string
+	manager string // URL of the server that manages broadcast channels
 	scope   string
 	signer  *signer
 }
@@ -78,8 +79,9 @@ func New(cfg Config) (*Sender, error) {
 	if cfg.Environment == "" {
 		cfg.Environment = Production
 	}
+	manager := strings.TrimSuffix(cfg.BaseURL, "/")
 	if cfg.BaseURL == "" {
-		cfg.BaseURL = servers[cfg.Environment]
+		cfg.BaseURL, manager = servers[cfg.Environment], managers[cfg.Environment]
 	}
 	at, err := parseServer(cfg.BaseURL, cfg.Targets)
 	if err != nil {
@@ -92,7 +94,7 @@ func New(cfg Config) (*Sender, error) {
 		cfg.Now = time.Now
 	}
 	s := &Sender{
-		cfg: cfg, posts: provider.PostsOver(cfg.Client, conns), address: provider.Address(at), host: at.Host, scope: "apns:" + cfg.Topic,
+		cfg: cfg, posts: provider.PostsOver(cfg.Client, conns), address: provider.Address(at), host: at.Host, manager: manager, scope: "apns:" + cfg.Topic,
 		signer: &signer{key: cfg.Key, keyID: cfg.KeyID, teamID: cfg.TeamID},
 	}
 	if s.posts == nil {
@@ -128,7 +130,7 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 	}
 	a, err := s.post(ctx, m)
 	if err == nil {
-		err = s.judge(a)
+		err = s.judge(a, m)
 	}
 	if err != nil {
 		return push.Receipt{}, err
@@ -138,12 +140,24 @@ func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error)
 
 // message is what APNs gets.
 type message struct {
-	device, id, kind, priority, expiration, collapse string
-	body                                             []byte
+	path, id, kind, priority, expiration string
+
+	topic    string // empty: a broadcast has none
+	collapse string // empty: it replaces nothing
+	channel  string // the broadcast channel; empty: the message is for one device
+	scope    string // of pacing
+	body     []byte
 }
 
 // message converts a request, or returns the reason why it can never be sent.
 func (s *Sender) message(r *push.Request) (*message, error) {
+	if isStart(r.Address) {
+		m, err := s.startMessage(r)
+		if err != nil {
+			return nil, &push.PermanentError{Reason: err.Error()}
+		}
+		return m, nil
+	}
 	device, err := parseAddress(r.Address)
 	if err != nil {
 		return nil, &push.PermanentError{Reason: "address: " + err.Error()}
@@ -159,7 +173,7 @@ func (s *Sender) message(r *push.Request) (*message, error) {
 		until = now.Add(maxLife)
 	}
 	m := &message{
-		device: device, id: messageID(r), kind: "alert", priority: priority(r.Urgency), collapse: collapseID(r),
+		path: "/3/device/" + device, topic: s.cfg.Topic, scope: s.scope, id: messageID(r), kind: "alert", priority: priority(r.Urgency), collapse: collapseID(r),
 		expiration: strconv.FormatInt(until.Unix(), 10),
 	}
 	if r.Recall || r.Content.APNs.Background {
@@ -172,6 +186,14 @@ func (s *Sender) message(r *push.Request) (*message, error) {
 		return nil, &push.PermanentError{Reason: err.Error()}
 	}
 	return m, nil
+}
+
+// isStart reports whether an address is that of a device on which messages start Live Activities.
+func isStart(address json.RawMessage) bool {
+	var a struct {
+		Type string `json:"type"`
+	}
+	return json.Unmarshal(address, &a) == nil && a.Type != ""
 }
 
 // priority is the APNs priority: wake the device at once, when that costs little energy, or not at all.
@@ -207,9 +229,9 @@ func (s *Sender) post(ctx context.Context, m *message) (answer, error) {
 // try makes one request. If APNs ends the connection with a reason and certainly did not process the message, the reason
 // counts as the answer.
 func (s *Sender) try(ctx context.Context, m *message, token string) (answer, error) {
-	got, unsuited, err := provider.Post(ctx, s.posts, s.request(m, token), name, s.scope)
+	got, unsuited, err := provider.Post(ctx, s.posts, s.request(m, token), name, m.scope)
 	if unsuited {
-		return answer{}, &push.RetryError{Credential: true, Scope: s.scope, Reason: name + " does not speak HTTP/2 here: something stands between it and this server"}
+		return answer{}, &push.RetryError{Credential: true, Scope: m.scope, Reason: name + " does not speak HTTP/2 here: something stands between it and this server"}
 	}
 	if err == nil {
 		return readAnswer(&got, s.cfg.Now()), nil
@@ -222,25 +244,40 @@ func (s *Sender) try(ctx context.Context, m *message, token string) (answer, err
 }
 
 func (s *Sender) request(m *message, token string) *h2post.Request {
-	return &h2post.Request{
-		Address: s.address, Authority: s.host, Path: "/3/device/" + m.device, Body: m.body,
-		Header: []hpack.HeaderField{
-			{Name: "authorization", Value: "bearer " + token},
-			{Name: "apns-topic", Value: s.cfg.Topic},
-			{Name: "apns-push-type", Value: m.kind},
-			{Name: "apns-priority", Value: m.priority},
-			// These values differ in each request, so they do not go into the header table.
-			{Name: "apns-id", Value: m.id, Sensitive: true},
-			{Name: "apns-expiration", Value: m.expiration, Sensitive: true},
-			{Name: "apns-collapse-id", Value: m.collapse, Sensitive: true},
-		},
+	h := []hpack.HeaderField{{Name: "authorization", Value: "bearer " + token}}
+	if m.topic != "" {
+		h = append(h, hpack.HeaderField{Name: "apns-topic", Value: m.topic})
 	}
+	h = append(h,
+		hpack.HeaderField{Name: "apns-push-type", Value: m.kind},
+		hpack.HeaderField{Name: "apns-priority", Value: m.priority},
+		// These values differ in each request, so they do not go into the header table.
+		hpack.HeaderField{Name: idHeader(m), Value: m.id, Sensitive: true},
+		hpack.HeaderField{Name: "apns-expiration", Value: m.expiration, Sensitive: true},
+	)
+	for name, value := range map[string]string{"apns-collapse-id": m.collapse, headerChannel: m.channel} {
+		if value != "" {
+			h = append(h, hpack.HeaderField{Name: name, Value: value, Sensitive: true})
+		}
+	}
+	return &h2post.Request{Address: s.address, Authority: s.host, Path: m.path, Body: m.body, Header: h}
+}
+
+// idHeader is the header for a message's id: broadcasts have another one.
+func idHeader(m *message) string {
+	if m.channel != "" {
+		return "apns-request-id"
+	}
+	return "apns-id"
 }
 
 // Recall sends a background message for each notification, with which the app removes the notification. The system may delay the message,
 // or not wake an app that the user has closed.
 func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 	return provider.Each(sent, func(m *push.Sent) error {
+		if isStart(m.Request.Address) {
+			return &push.PermanentError{Reason: "a Live Activity that has started ends with the object that it follows"}
+		}
 		r := m.Request
 		r.Recall = true
 		_, err := s.Send(ctx, r)
@@ -248,8 +285,13 @@ func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 	})
 }
 
-// Pace has one scope: APNs publishes no rate, and reports when a device gets too many messages.
-func (s *Sender) Pace(json.RawMessage) push.Pace { return push.Pace{Scope: s.scope} }
+// Pace has one scope, and another for Live Activities: APNs publishes no rate, and reports when a device gets too many messages.
+func (s *Sender) Pace(address json.RawMessage) push.Pace {
+	if isStart(address) {
+		return push.Pace{Scope: s.scope + activityTopic}
+	}
+	return push.Pace{Scope: s.scope}
+}
 
 // impossible is a device token that cannot exist: APNs rejects it only after it has checked the credentials.
 var impossible = strings.Repeat("0", 64)
@@ -264,7 +306,7 @@ func (s *Sender) Check(ctx context.Context) (string, error) {
 	}
 	a, err := s.post(ctx, m)
 	if err == nil {
-		err = s.judge(a)
+		err = s.judge(a, m)
 	}
 	var no *push.ObjectionError
 	if err != nil && (!errors.As(err, &no) || !no.Ended) {
@@ -281,7 +323,7 @@ func parseAddress(address json.RawMessage) (string, error) {
 	if err := json.Unmarshal(address, &a); err != nil || a.Token == "" {
 		return "", errors.New(`is not like {"token":"…"}`)
 	}
-	if len(a.Token) > maxToken || strings.Trim(a.Token, "0123456789abcdefABCDEF") != "" {
+	if !validToken(a.Token) {
 		return "", fmt.Errorf("token is not made of at most %d hexadecimal digits", maxToken)
 	}
 	return a.Token, nil

@@ -28,7 +28,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Fuzz(func(t *testing.T, status int, body []byte, retryAfter string) {
 		got := provider.Answer{Status: status, Body: body, Header: http.Header{"Retry-After": {retryAfter}}}
 		a := readAnswer(&got, time.Now())
-		err := s.judge(a)
+		err := s.judge(a, &message{scope: s.scope})
 		if outcome := sendertest.OutcomeOf(err); strings.HasPrefix(string(outcome), "an error") {
 			t.Fatal(outcome)
 		}

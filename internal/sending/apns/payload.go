@@ -3,6 +3,7 @@ package apns
 import (
 	"bytes"
 	"cmp"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
@@ -10,8 +11,6 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
-	"slices"
-	"strings"
 	"sync"
 
 	"godwit.dev/godwit/internal/sending/push"
@@ -38,14 +37,22 @@ type payload struct {
 
 // aps is the part of the payload that the system reads.
 type aps struct {
-	Alert     *alert `json:"alert,omitempty"`
-	Sound     string `json:"sound,omitempty"`
-	Badge     *int   `json:"badge,omitempty"`
-	Thread    string `json:"thread-id,omitempty"`
-	Level     string `json:"interruption-level,omitempty"`
-	Category  string `json:"category,omitempty"`
-	Available int    `json:"content-available,omitempty"` // 1: wakes the app
-	Mutable   int    `json:"mutable-content,omitempty"`   // 1: the system passes the message to the app first, which adds the image, or finds a message that it has already
+	Alert     *alert   `json:"alert,omitempty"`
+	Sound     any      `json:"sound,omitempty"` // a name, or a criticalSound; nil: none
+	Badge     *int     `json:"badge,omitempty"`
+	Thread    string   `json:"thread-id,omitempty"`
+	Level     string   `json:"interruption-level,omitempty"`
+	Relevance *float64 `json:"relevance-score,omitempty"`
+	Category  string   `json:"category,omitempty"`
+	Available int      `json:"content-available,omitempty"` // 1: wakes the app
+	Mutable   int      `json:"mutable-content,omitempty"`   // 1: the system passes the message to the app first, which adds the image, or finds a message that it has already
+}
+
+// criticalSound is a sound that plays although the device is muted.
+type criticalSound struct {
+	Critical int     `json:"critical"`
+	Name     string  `json:"name"`
+	Volume   float64 `json:"volume"`
 }
 
 type alert struct {
@@ -66,17 +73,21 @@ func encodePayload(r *push.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	plain, err := encode(p)
+	if err == nil && len(plain) > maxPayload {
+		err = fmt.Errorf("the message has %d bytes; APNs takes %d", len(plain), maxPayload)
+	}
+	return plain, err
+}
+
+func encode(p any) ([]byte, error) {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false) // space is limited, and this is not HTML
 	if err := enc.Encode(p); err != nil {
 		return nil, errors.New("the message cannot be encoded")
 	}
-	plain := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-	if len(plain) > maxPayload {
-		return nil, fmt.Errorf("the message has %d bytes; APNs takes %d", len(plain), maxPayload)
-	}
-	return plain, nil
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
 func payloadOf(r *push.Request) (*payload, error) {
@@ -93,14 +104,16 @@ func payloadOf(r *push.Request) (*payload, error) {
 		p.Title, p.Body = c.Title, c.Body
 		return p, nil
 	}
-	switch level := c.APNs.InterruptionLevel; {
-	case level != "" && !slices.Contains(push.InterruptionLevels, level):
-		return nil, fmt.Errorf("interruption_level %.32q is none of %s", level, strings.Join(push.InterruptionLevels, ", "))
+	if err := c.APNs.Check("apns"); err != nil { // of a version that did not check it
+		return nil, err
+	}
+	switch {
 	case c.Title == "" && c.Body == "" && c.APNs.Badge == nil && c.APNs.Sound == "":
 		return nil, errors.New("the message is empty")
 	}
 	p.APS = aps{
-		Sound: c.APNs.Sound, Badge: cmp.Or(c.APNs.Badge, r.Badge), Thread: c.APNs.ThreadID, Level: c.APNs.InterruptionLevel, Category: c.Category,
+		Sound: soundOf(&c.APNs), Badge: cmp.Or(c.APNs.Badge, r.Badge), Thread: c.APNs.ThreadID, Level: levelOf(&c.APNs), Category: c.Category,
+		Relevance: c.APNs.Relevance,
 	}
 	if c.Title != "" || c.Body != "" {
 		p.APS.Alert = &alert{c.Title, c.Body}
@@ -109,6 +122,41 @@ func payloadOf(r *push.Request) (*payload, error) {
 		p.APS.Mutable = 1
 	}
 	return p, nil
+}
+
+func soundOf(c *push.APNsContent) any {
+	switch {
+	case c.Sound == "":
+		return nil
+	case !c.Critical:
+		return c.Sound
+	}
+	volume := 1.0
+	if c.Volume != nil {
+		volume = *c.Volume
+	}
+	return criticalSound{1, c.Sound, volume}
+}
+
+// levelOf returns the interruption level. A critical sound without its level would stay silent.
+func levelOf(c *push.APNsContent) string {
+	if c.Critical {
+		return "critical"
+	}
+	return c.InterruptionLevel
+}
+
+// newID makes the apns-id of a message that is another one on each attempt.
+func newID() string {
+	var u [16]byte
+	_, _ = rand.Read(u[:]) // never fails
+	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
+	return uuid(u[:])
+}
+
+func uuid(u []byte) string {
+	h := hex.EncodeToString(u)
+	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
 }
 
 var uuidForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$`) })
@@ -125,8 +173,7 @@ func messageID(r *push.Request) string {
 	}
 	u := sha256.Sum256([]byte(seed))
 	u[6], u[8] = u[6]&0x0f|0x80, u[8]&0x3f|0x80
-	h := hex.EncodeToString(u[:16])
-	return h[:8] + "-" + h[8:12] + "-" + h[12:16] + "-" + h[16:20] + "-" + h[20:]
+	return uuid(u[:16])
 }
 
 // collapseID decides which messages replace each other: those with the same collapse key, else with the same id. It is a hash, so that

@@ -135,9 +135,27 @@ func (s *Service) Has(app string, ch push.Channel, setting string) bool {
 // Channels lists the channels of this server, in order.
 func (s *Service) Channels() []push.Channel { return slices.Sorted(maps.Keys(s.kinds)) }
 
+// Sending lists the channels that messages are sent to, in order: also those that go through another one's settings.
+func (s *Service) Sending() []push.Channel {
+	all := s.Channels()
+	for _, d := range push.All() {
+		if _, has := s.kinds[d.Through]; has && !d.Follows {
+			all = append(all, d.Channel)
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
 // Sender returns an app's sender for a channel. Callers must call it again at least every few seconds, so that a change of settings takes
 // effect. Channels that need no settings get generated ones on first use.
 func (s *Service) Sender(ctx context.Context, app string, ch push.Channel) (push.Sender, error) {
+	if d := ch.Find(); d != nil && d.Through != "" {
+		if d.Follows {
+			return nil, fmt.Errorf("%w: %s follows objects: put a version of one, and it goes there", ErrUnknown, ch)
+		}
+		ch = d.Through
+	}
 	kind, ok := s.kinds[ch]
 	if !ok {
 		return nil, fmt.Errorf("%w: %.64q", ErrUnknown, string(ch))

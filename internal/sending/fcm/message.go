@@ -41,6 +41,9 @@ type android struct {
 	Collapse     string               `json:"collapse_key,omitempty"`
 	Priority     string               `json:"priority"`
 	TTL          string               `json:"ttl"`
+	DirectBoot   bool                 `json:"direct_boot_ok,omitempty"`
+	Satellite    bool                 `json:"restricted_satellite_ok,omitempty"`
+	Constrained  bool                 `json:"bandwidth_constrained_ok,omitempty"`
 	Notification *androidNotification `json:"notification,omitempty"`
 }
 
@@ -117,10 +120,16 @@ func encode(r *push.Request, token string, now time.Time) ([]byte, error) {
 	left = min(left, maxTTL)
 	m := message{Token: token, Data: data(r)}
 	tag, c := tagOf(r), &r.Content
+	if err := c.FCM.Check("fcm"); err != nil { // of a version that did not check it
+		return nil, err
+	}
 	shows := !r.Recall && (c.Title != "" || c.Body != "")
 	badge := !r.Recall && r.Badge != nil && (shows || r.BadgeOnly)
 	seconds := strconv.FormatInt(int64(left/time.Second), 10)
-	m.Android = &android{Collapse: r.Collapse, Priority: "NORMAL", TTL: seconds + "s"}
+	m.Android = &android{
+		Collapse: r.Collapse, Priority: "NORMAL", TTL: seconds + "s",
+		DirectBoot: c.FCM.DirectBoot, Satellite: c.FCM.Satellite, Constrained: c.FCM.Constrained, // a recall goes where its message went
+	}
 	m.APNs = &apns{Headers: apnsHeaders{
 		Type: "background", Priority: "5", Expiration: strconv.FormatInt(now.Add(left).Unix(), 10), Collapse: short(tag),
 	}}
@@ -199,6 +208,13 @@ func data(r *push.Request) map[string]string {
 	add("category", c.Category)
 	add("channel_id", c.FCM.ChannelID)
 	add("sound", c.FCM.Sound)
+	if c.FCM.Ongoing {
+		d["ongoing"] = "true"
+		add("short_text", c.FCM.ShortText)
+		if c.FCM.Progress != nil {
+			d["progress"] = strconv.Itoa(*c.FCM.Progress)
+		}
+	}
 	if text := string(c.Data); text != "null" {
 		add("data", text)
 	}

@@ -208,3 +208,42 @@ func TestTheNumberOnTheIconIsSaidAndZeroTakesItAway(t *testing.T) {
 		t.Errorf("a recall says a number: %v", got[len(got)-1].Data)
 	}
 }
+
+func TestAnOngoingNotificationIsTheAppsToShow(t *testing.T) {
+	b := newBed(t)
+	r, forty := full(), 40
+	r.Content.FCM.Ongoing, r.Content.FCM.ShortText, r.Content.FCM.Progress = true, "5 min", &forty
+	m := b.sent(r)
+	if m.Data["ongoing"] != "true" || m.Data["short_text"] != "5 min" || m.Data["progress"] != "40" || m.Android.Notification != nil {
+		t.Errorf("data %v", m.Data)
+	}
+	no := false
+	r.Content.FCM.DataOnly = &no
+	var permanent *push.PermanentError
+	r.Address = b.address
+	if _, err := b.sender.Send(t.Context(), r); !errors.As(err, &permanent) || len(b.server.Received(b.token)) != 1 {
+		t.Errorf("one that Android shows itself: %v", err)
+	}
+}
+
+func TestAMessageSaysWhereAndroidMayLetItThrough(t *testing.T) {
+	b := newBed(t)
+	if a := b.sent(full()).Android; a.DirectBoot || a.Satellite || a.Constrained {
+		t.Errorf("without being asked: %+v", a)
+	}
+	for _, set := range []func(c *push.FCMContent){
+		func(c *push.FCMContent) { c.DirectBoot = true }, func(c *push.FCMContent) { c.Satellite = true }, func(c *push.FCMContent) { c.Constrained = true },
+	} {
+		r := full()
+		set(&r.Content.FCM)
+		want := r.Content.FCM
+		a := b.sent(r).Android
+		if a.DirectBoot != want.DirectBoot || a.Satellite != want.Satellite || a.Constrained != want.Constrained {
+			t.Errorf("asked for %+v, said %+v", want, a)
+		}
+		r.Recall = true
+		if a = b.sent(r).Android; a.DirectBoot != want.DirectBoot || a.Satellite != want.Satellite {
+			t.Errorf("a recall does not come where its message came: %+v", a)
+		}
+	}
+}

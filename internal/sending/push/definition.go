@@ -21,7 +21,13 @@ type Definition struct {
 	// Device reports that each address is created by a device for one server. Its holder may register it without an API key, since nobody
 	// else knows it. Other addresses belong to persons who may not have agreed, so only a back end registers them.
 	Device bool
-	Policy Policy
+	// Through is the channel whose settings and sender this one uses; empty: its own.
+	Through Channel
+	// Named: a campaign sends there only if its audience names the channel, since what it sends has to suit.
+	Named bool
+	// Follows: the addresses follow objects, whose versions go there. Neither campaigns nor steps send there.
+	Follows bool
+	Policy  Policy
 }
 
 // Policy limits how messages are sent over a channel.
@@ -47,6 +53,9 @@ var own = []*Definition{
 	{Channel: WebPush, Number: 2, Device: true, Policy: Policy{Group: 50, Resend: true, InFlight: 512, Share: 256, Timeout: 30 * time.Second}},
 	{Channel: FCM, Number: 5, Device: true, Policy: Policy{Group: 50, Resend: true, InFlight: 256, Share: 256, Solo: true, Timeout: 60 * time.Second}},
 	{Channel: APNs, Number: 6, Device: true, Policy: Policy{Group: 50, Resend: true, InFlight: 256, Share: 256, Solo: true, Timeout: 60 * time.Second}},
+	// A message that comes twice starts two activities.
+	{Channel: LiveActivityStart, Number: 7, Device: true, Through: APNs, Named: true, Policy: Policy{Group: 10, InFlight: 256, Share: 256, Solo: true, Timeout: 60 * time.Second}},
+	{Channel: LiveActivity, Number: 8, Device: true, Through: APNs, Follows: true, Policy: Policy{Group: 10, Resend: true, InFlight: 64, Share: 64, Solo: true, Timeout: 60 * time.Second}},
 	{Channel: Telegram, Number: 3, Policy: Policy{Group: 1, InFlight: 32, Share: 32, Solo: true, Timeout: 30 * time.Second}},
 	{Channel: Webhook, Number: 4, Policy: Policy{Group: 10, Resend: true, InFlight: 128, Share: 32, Timeout: 30 * time.Second}},
 }
@@ -115,10 +124,12 @@ func find(is func(*Definition) bool) *Definition {
 	return nil
 }
 
-// Channels returns the names of all channels, in the order of All.
+// Channels returns the names of all channels that messages are sent to, in the order of All.
 func Channels() (chs []Channel) {
 	for _, d := range All() {
-		chs = append(chs, d.Channel)
+		if !d.Follows {
+			chs = append(chs, d.Channel)
+		}
 	}
 	return chs
 }

@@ -15,12 +15,16 @@ type Channel string
 
 // Channels. Live is the recipient's mailbox.
 const (
-	Live     Channel = "live"
-	WebPush  Channel = "webpush"
-	FCM      Channel = "fcm"
-	APNs     Channel = "apns"
-	Telegram Channel = "telegram"
-	Webhook  Channel = "webhook"
+	Live    Channel = "live"
+	WebPush Channel = "webpush"
+	FCM     Channel = "fcm"
+	APNs    Channel = "apns"
+	// LiveActivityStart reaches devices of Apple that let a message start a Live Activity. LiveActivity are the running ones, which follow
+	// an object.
+	LiveActivityStart Channel = "liveactivitystart"
+	LiveActivity      Channel = "liveactivity"
+	Telegram          Channel = "telegram"
+	Webhook           Channel = "webhook"
 )
 
 // Urgency is how soon a provider should wake a device for a message (RFC 8030, section 5.3).
@@ -46,6 +50,8 @@ type Content struct {
 	WebPush  WebPushContent  `json:"webpush,omitzero"`
 	FCM      FCMContent      `json:"fcm,omitzero"`
 	APNs     APNsContent     `json:"apns,omitzero"`
+	// Activity makes the message start a Live Activity on the channel for that. Nil: it has none.
+	Activity *ActivityContent `json:"live_activity,omitempty"`
 }
 
 // DataWithLinks returns a notification's data. If the data is empty or an object, it includes the content that has no field of its own.
@@ -76,25 +82,6 @@ type WebPushContent struct {
 	Actions            []Action `json:"actions,omitempty"`
 	RequireInteraction bool     `json:"require_interaction,omitempty"`
 }
-
-// FCMContent holds fields for Firebase Cloud Messaging only.
-type FCMContent struct {
-	ChannelID string `json:"channel_id,omitempty"` // of Android's notification channel
-	Sound     string `json:"sound,omitempty"`      // one of the app's sounds, or "default"; empty: silent on iOS, the notification channel's sound on Android
-	DataOnly  *bool  `json:"data_only,omitempty"`  // false: Android shows the notification itself; nil: the app gets data and shows it
-}
-
-// APNsContent holds fields for Apple's devices only.
-type APNsContent struct {
-	Sound             string `json:"sound,omitempty"`              // "default", or a file in the app; empty: no sound
-	Badge             *int   `json:"badge,omitempty"`              // number on the app's icon; 0 removes it; absent: unchanged
-	ThreadID          string `json:"thread_id,omitempty"`          // notifications of one thread are shown together
-	InterruptionLevel string `json:"interruption_level,omitempty"` // passive, active, time-sensitive or critical; empty: active
-	Background        bool   `json:"background,omitempty"`         // wakes the app in the background and shows nothing
-}
-
-// InterruptionLevels are APNs' values.
-var InterruptionLevels = []string{"passive", "active", "time-sensitive", "critical"}
 
 // Action is a button on a notification.
 type Action struct {

@@ -177,9 +177,16 @@ func leadsTo(l *words.Language, e *audience.Endpoint) string {
 		URL      string          `json:"url"`
 		Chat     json.RawMessage `json:"chat_id"`
 		Token    string          `json:"token"`
+		Type     string          `json:"type"`
 	}
 	_ = json.Unmarshal(e.Address, &address) // registration has checked the address
-	switch {
+	switch a := e.Activity(); {
+	case e.Channel == push.LiveActivity && a.ChannelID != "":
+		return l.T("the Live Activities of everybody who follows %s", a.Group+"/"+a.Object)
+	case e.Channel == push.LiveActivity:
+		return l.T("a Live Activity on the lock screen that follows %s", a.Group+"/"+a.Object)
+	case e.Channel == push.LiveActivityStart:
+		return l.T("a device where Live Activities of type %s can be started", address.Type)
 	case address.Endpoint != "":
 		return l.T("a browser, by %s", host(address.Endpoint))
 	case address.URL != "":

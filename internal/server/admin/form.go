@@ -135,6 +135,9 @@ func kept(l *words.Language, s *campaign.Spec) string {
 	if s.Content.APNs != (push.APNsContent{}) {
 		names = append(names, l.T("what is for Apple's devices alone (apns)"))
 	}
+	if s.Content.Activity != nil {
+		names = append(names, l.T("the Live Activity that it starts (live_activity)"))
+	}
 	return strings.Join(names, ", ")
 }
 

@@ -118,6 +118,7 @@ func everything() campaign.Spec {
 					{Action: "map", Title: "Map", URL: "https://example.org/m"}, {Action: "x", Title: "X", Icon: "https://example.org/x.png"},
 				}},
 				FCM: push.FCMContent{Sound: "default"}, APNs: push.APNsContent{Badge: &badge},
+				Activity: &push.ActivityContent{Type: "TideAttributes", State: json.RawMessage(`{"cm":7}`)},
 			},
 			Language: "en",
 			Locales: map[string]template.Variant{
@@ -171,7 +172,7 @@ func TestTheFormSaysAllThatTheAPITakesAndKeepsTheRest(t *testing.T) {
 	form.Set("template", "")
 	form.Del("id")
 	made := b.create(form) // the form alone, without the settings kept from the stored campaign
-	spec.Content.FCM, spec.Content.APNs = push.FCMContent{}, push.APNsContent{}
+	spec.Content.FCM, spec.Content.APNs, spec.Content.Activity = push.FCMContent{}, push.APNsContent{}, nil
 	if c, err = w.store.Get(t.Context(), "shop", made); err != nil {
 		t.Fatal(err)
 	}

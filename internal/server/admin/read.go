@@ -87,8 +87,8 @@ func (f *reading) message() {
 // saidBy returns the part of a campaign's message that the form shows, to detect changes.
 func saidBy(s *campaign.Spec) string {
 	c := s.Content
-	c.FCM, c.APNs = push.FCMContent{}, push.APNsContent{} // the form has none
-	b, _ := json.Marshal(c)                               // never fails: stored content is JSON, and the form's content was read as JSON
+	c.FCM, c.APNs, c.Activity = push.FCMContent{}, push.APNsContent{}, nil // the form has none
+	b, _ := json.Marshal(c)                                                // never fails: stored content is JSON, and the form's content was read as JSON
 	return string(b)
 }
 

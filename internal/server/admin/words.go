@@ -9,6 +9,7 @@ import (
 // channelWords are what people call the channels.
 var channelWords = map[push.Channel]string{
 	push.WebPush: "Browsers", push.FCM: "Android and Firebase", push.APNs: "Apple devices", push.Telegram: "Telegram", push.Webhook: "Webhook", push.Live: "Live",
+	push.LiveActivityStart: "Start of Live Activities", push.LiveActivity: "Live Activities",
 }
 
 // channelWord returns what people call a channel; channels of modules have their own name.

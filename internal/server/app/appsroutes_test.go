@@ -81,6 +81,9 @@ var meetings = map[string]how{
 	"POST /v1/objects/{group}/{object}":              {params: object("north", "same"), body: `{"version":9,"payload":"of-red"}`},
 	"DELETE /v1/objects/{group}/{object}":            {params: object("north", "same")},
 	"GET /v1/objects/{group}/{object}/registrations": {params: object("north", "same"), dumped: true},
+	"GET /v1/objects/{group}/{object}/broadcast":     {params: object("north", "same")},
+	"PUT /v1/objects/{group}/{object}/broadcast":     {params: object("north", "same"), body: `{"keep":true}`},
+	"DELETE /v1/objects/{group}/{object}/broadcast":  {params: object("north", "same")},
 
 	"POST /v1/endpoints":        {body: `{"channel":"webhook","address":{"url":"https://a.example/"},"id":"$endpoint-2"}`, passes: true},
 	"GET /v1/endpoints":         {shows: true},

@@ -70,7 +70,7 @@ var (
 	ChannelUnused = ChannelDisabled.variant(http.StatusNotFound, ChannelDisabled.title)
 	ChannelUnable = Type{
 		slug: "channel-unable", title: "Channel cannot send", status: http.StatusConflict,
-		page: "A channel of the campaign cannot send; \"detail\" says why.",
+		page: "A channel of the campaign cannot send, or its provider refused what was asked; \"detail\" says why.",
 	}
 	ChannelUnconfigured = Type{
 		slug: "channel-unconfigured", title: "Channel is not configured", status: http.StatusConflict, detail: "set its credentials with PUT /v1/channels/{channel}",

@@ -60,6 +60,7 @@ var places = map[string]layer{
 	"internal/campaigns/campaign":     capability,
 	"internal/sending/dispatch":       capability,
 	"internal/sending/badge":          capability,
+	"internal/sending/activity":       capability,
 	"internal/notify/escalation":      capability,
 	"internal/sending/pace":           capability,
 	"internal/sending/judge":          capability,

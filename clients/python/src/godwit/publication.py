@@ -117,6 +117,12 @@ class Publication:
     """How long inboxes keep it: 30 days unless said, at most 365."""
     actions: Sequence[Action] = ()
     """Choices that a kept notification offers, 5 at most."""
+    fcm: Mapping[str, Any] | None = None
+    """What Android devices alone get, with the names of the API: channel_id, ongoing, direct_boot_ok and others."""
+    apns: Mapping[str, Any] | None = None
+    """What Apple's devices alone get: interruption_level, relevance_score, critical and others."""
+    live_activity: Mapping[str, Any] | None = None
+    """The Live Activity that starts on channel liveactivitystart: type, state, group, object and others."""
 
     def to_json(self, to: str | Sequence[str] | None = None) -> dict[str, Any]:
         """Return the request for the recipients, by default `self.to`. It has an id in any case."""
@@ -143,6 +149,9 @@ class Publication:
             "inbox": self.inbox,
             "keep": None if self.keep is None else format_duration(self.keep),
             "actions": [a.to_json() for a in self.actions],
+            "fcm": None if self.fcm is None else dict(self.fcm),
+            "apns": None if self.apns is None else dict(self.apns),
+            "live_activity": None if self.live_activity is None else dict(self.live_activity),
         }
         always = {"to", "id", "data"}
         return {name: value for name, value in fields.items() if name in always or value not in (None, "", [])}
@@ -172,6 +181,9 @@ class PublicationFields(TypedDict, total=False):
     inbox: bool | None
     keep: Duration | None
     actions: Sequence[Action]
+    fcm: Mapping[str, Any] | None
+    apns: Mapping[str, Any] | None
+    live_activity: Mapping[str, Any] | None
 
 
 def is_json(content_type: str) -> bool:

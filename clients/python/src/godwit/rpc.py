@@ -289,6 +289,9 @@ def _publish(request: Mapping[str, Any]) -> pb.PublishRequest:
         variables={name: _variable(value) for name, value in request.get("variables", {}).items()},
         **{name: request.get(name, "") for name in _TEXTS},
     )
+    phones = {name: request[name] for name in ("fcm", "apns", "live_activity") if name in request}
+    if phones:
+        message.phones = json.dumps(phones, allow_nan=False)
     for step in request.get("escalate", ()):
         added = message.escalate.add(
             channel=step["channel"],

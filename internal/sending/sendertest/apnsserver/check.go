@@ -87,6 +87,20 @@ var (
 	tokenForm = regexp.MustCompile(`^[0-9a-fA-F]{64,200}$`)
 )
 
+// accept returns the answer to a request.
+func (s *Server) accept(m *Message) Behaviour {
+	switch {
+	case strings.HasPrefix(m.path, "/1/apps/"):
+		return s.manage(m)
+	case strings.HasPrefix(m.path, "/4/broadcasts/"):
+		return s.checkBroadcast(m)
+	}
+	if b := s.check(m); b.Status != 0 {
+		return b
+	}
+	return s.behaves(m)
+}
+
 // check returns the reason why Apple would refuse a message to any device.
 func (s *Server) check(m *Message) Behaviour {
 	token, ok := strings.CutPrefix(m.path, "/3/device/")
@@ -100,7 +114,7 @@ func (s *Server) check(m *Message) Behaviour {
 		return refuse(http.StatusMethodNotAllowed, "MethodNotAllowed")
 	case !ok:
 		return refuse(http.StatusNotFound, "BadPath")
-	case len(m.Payload) > 4096:
+	case len(m.Payload) > maxPayload:
 		return refuse(http.StatusRequestEntityTooLarge, "PayloadTooLarge")
 	case len(m.Payload) == 0, json.Unmarshal(m.Payload, &p) != nil, p.APS == nil:
 		return refuse(http.StatusBadRequest, "PayloadEmpty")
@@ -108,6 +122,12 @@ func (s *Server) check(m *Message) Behaviour {
 		return refuse(http.StatusBadRequest, "BadMessageId")
 	case badExpiration != nil:
 		return refuse(http.StatusBadRequest, "BadExpirationDate")
+	case m.PushType == activityKind && m.Topic != s.opts.Topic+activityEnd:
+		return refuse(http.StatusBadRequest, "TopicDisallowed")
+	case m.PushType == activityKind && !tokenForm.MatchString(token):
+		return refuse(http.StatusBadRequest, "BadDeviceToken")
+	case m.PushType == activityKind:
+		return s.checkActivity(m)
 	case len(m.Collapse) == 0 || len(m.Collapse) > 64:
 		return refuse(http.StatusBadRequest, "BadCollapseId")
 	case m.PushType != "alert" && m.PushType != "background":

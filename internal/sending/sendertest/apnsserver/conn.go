@@ -162,6 +162,7 @@ func (m *Message) field(name, value string) {
 	fields := map[string]*string{
 		":method": &m.method, ":path": &m.path, "authorization": &m.Authorization, "apns-id": &m.ID, "apns-topic": &m.Topic,
 		"apns-push-type": &m.PushType, "apns-priority": &m.Priority, "apns-expiration": &m.Expiration, "apns-collapse-id": &m.Collapse,
+		"apns-channel-id": &m.Channel, "apns-request-id": &m.RequestID,
 	}
 	if to := fields[name]; to != nil {
 		*to = value
@@ -175,9 +176,7 @@ func (c *conn) take(id uint32, m *Message) error {
 		if err := c.authorize(); err != nil {
 			return err
 		}
-		if b = c.s.check(m); b.Status == 0 {
-			b = c.s.behaves(m)
-		}
+		b = c.s.accept(m)
 	}
 	switch {
 	case b.GoAway != "" && b.Break:
@@ -234,6 +233,9 @@ func (c *conn) answer(id uint32, m *Message, b Behaviour) error {
 		body, _ = json.Marshal(v)
 	}
 	fields := []hpack.HeaderField{{Name: ":status", Value: strconv.Itoa(b.Status)}, {Name: "apns-id", Value: m.ID}}
+	if b.channel != "" {
+		fields = append(fields, hpack.HeaderField{Name: "apns-channel-id", Value: b.channel})
+	}
 	if b.RetryAfter > 0 {
 		fields = append(fields, hpack.HeaderField{Name: "retry-after", Value: strconv.Itoa(int(b.RetryAfter / time.Second))})
 	}

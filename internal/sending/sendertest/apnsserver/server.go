@@ -5,9 +5,7 @@ package apnsserver
 
 import (
 	"crypto/ecdsa"
-	"crypto/rand"
 	"crypto/tls"
-	"encoding/hex"
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
@@ -27,6 +25,7 @@ type Behaviour struct {
 	Hang       bool          // never answers
 	Break      bool          // accepts the message and breaks the connection
 	GoAway     string        // ends the connection with this reason; without Break the message is not processed
+	channel    string        // id of a broadcast channel that was made
 	Times      int           // number of messages that this behaviour applies to; later ones are accepted; 0: all
 }
 
@@ -49,6 +48,10 @@ type Options struct {
 	Now    func() time.Time // nil: time.Now
 	// Streams limits the concurrent messages on a connection after a token was accepted; 0: 1000.
 	Streams int
+	// Channels limits the broadcast channels; 0: 10,000.
+	Channels int
+	// NoBroadcast: the app has not enabled broadcasts.
+	NoBroadcast bool
 	// Rest is the shortest allowed time between two changes of the token; 0: 20 minutes.
 	Rest time.Duration
 }
@@ -65,6 +68,7 @@ type Server struct {
 	conns      map[*conn]bool
 	opened     int
 	devices    map[string]*device
+	broadcasts map[string]*broadcast
 	all        *Behaviour
 	requests   int
 	accepted   int
@@ -79,11 +83,15 @@ type device struct {
 	behaviour Behaviour
 	left      int
 	got       []Message
+
+	kind  kind
+	typ   string // of the activities that may be started
+	shown Shown
 }
 
 // Message is a message that was sent to a device.
 type Message struct {
-	Device, ID, Topic, PushType, Priority, Expiration, Collapse, Authorization string
+	Device, ID, Topic, PushType, Priority, Expiration, Collapse, Authorization, Channel, RequestID string
 
 	Payload []byte
 	method  string
@@ -98,10 +106,13 @@ func Start(o Options) *Server {
 	if o.Streams == 0 {
 		o.Streams = 1000
 	}
+	if o.Channels == 0 {
+		o.Channels = maxChannels
+	}
 	if o.Rest == 0 {
 		o.Rest = tokenRest
 	}
-	s := &Server{opts: o, conns: make(map[*conn]bool), devices: make(map[string]*device)}
+	s := &Server{opts: o, conns: make(map[*conn]bool), devices: make(map[string]*device), broadcasts: make(map[string]*broadcast)}
 	s.http = httptest.NewUnstartedServer(http.NotFoundHandler())
 	s.http.TLS = &tls.Config{NextProtos: []string{"h2"}, MinVersion: tls.VersionTLS12}
 	s.http.Config.TLSNextProto = map[string]func(*http.Server, *tls.Conn, http.Handler){"h2": s.serve}
@@ -122,13 +133,7 @@ func (s *Server) Close() {
 
 // Register makes a device and returns its token, and the endpoint address that contains it.
 func (s *Server) Register(b Behaviour) (token string, address json.RawMessage) {
-	raw := make([]byte, 32)
-	_, _ = rand.Read(raw)
-	token = hex.EncodeToString(raw)
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.devices[token] = &device{behaviour: b, left: b.Times}
-	return token, json.RawMessage(`{"token":"` + token + `"}`)
+	return s.register(&device{behaviour: b, left: b.Times})
 }
 
 // Behave sets the answers to a device's messages.
@@ -212,8 +217,14 @@ func (s *Server) behaves(m *Message) Behaviour {
 	if s.all != nil {
 		b = *s.all
 	}
+	if b.Status == 0 && d != nil {
+		if wrong := s.suits(m, d); wrong.Status != 0 {
+			return wrong
+		}
+	}
 	if b.Status == 0 && (b.GoAway == "" || b.Break) && d != nil {
 		d.got = append(d.got, *m)
+		d.shown.show(m.Payload)
 		if !b.Hang && !b.Break {
 			s.accepted++
 		}

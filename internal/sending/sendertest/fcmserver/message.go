@@ -34,6 +34,9 @@ type Android struct {
 	Collapse     string `json:"collapse_key"`
 	Priority     string `json:"priority"`
 	TTL          string `json:"ttl"`
+	DirectBoot   bool   `json:"direct_boot_ok"`
+	Satellite    bool   `json:"restricted_satellite_ok"`
+	Constrained  bool   `json:"bandwidth_constrained_ok"`
 	Notification *struct {
 		Title     string `json:"title"`
 		Body      string `json:"body"`

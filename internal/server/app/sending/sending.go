@@ -11,6 +11,7 @@ import (
 	"godwit.dev/godwit/internal/cluster/lease"
 	"godwit.dev/godwit/internal/notify/escalation"
 	"godwit.dev/godwit/internal/notify/notification"
+	"godwit.dev/godwit/internal/sending/activity"
 	"godwit.dev/godwit/internal/sending/badge"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/dispatch"
@@ -30,6 +31,7 @@ type Sending struct {
 	Segments    *segment.Service
 	Campaigns   *campaign.Service
 	Escalations *escalation.Service
+	Activities  *activity.Service
 }
 
 // Start starts the services that send over the channels.
@@ -58,8 +60,10 @@ func Start(g *ground.Ground, c *core.Core, channels *channel.Service) (*Sending,
 	g.Steps.AddRun("campaigns", ground.StorePatience, s.Campaigns.Run)
 	greeter := welcome.New(welcome.Config{Channels: channels, Templates: c.Templates, Now: g.Stores.Clock, Log: g.Log})
 	g.Steps.AddRun("welcomes", ground.StorePatience, greeter.Run)
+	s.Activities = startActivities(g, c, channels)
 	s.Endpoints = endpoint.New(endpoint.Config{
-		Store: g.Stores.Endpoints, Now: g.Stores.Clock, Targets: g.Settings.Targets(), Created: greeter.Greet, Deleted: g.Eraser.Deleted,
+		Store: g.Stores.Endpoints, Now: g.Stores.Clock, Targets: g.Settings.Targets(), Created: greeter.Greet, Followed: s.Activities.Followed,
+		Deleted: g.Eraser.Deleted,
 	})
 	s.Escalations = startEscalations(g, c, s, tokens, sends)
 	g.Steps.AddRun("bots", ground.StorePatience, telegram.NewBots(channels, s.Endpoints, s.press(tokens), g.Own("bots"), g.Log).Run)
@@ -84,7 +88,7 @@ func (s *Sending) press(tokens *sealed.Tokens) telegram.PressFunc {
 
 // startDispatch starts the dispatcher, which paces and makes the sending attempts of all services.
 func startDispatch(g *ground.Ground, channels *channel.Service, badges *badge.Service) (*dispatch.Dispatcher, error) {
-	cfg := dispatch.Config{Senders: channels, Channels: channels.Channels(), Now: g.Stores.Clock, Log: g.Log}
+	cfg := dispatch.Config{Senders: channels, Channels: channels.Sending(), Now: g.Stores.Clock, Log: g.Log}
 	if g.Tracer != nil {
 		cfg.Tracer = g.Tracer
 	}
@@ -115,6 +119,17 @@ func startBadges(g *ground.Ground, c *core.Core, channels *channel.Service) *bad
 	return b
 }
 
+// startActivities starts the service that brings objects' versions to Live Activities.
+func startActivities(g *ground.Ground, c *core.Core, channels *channel.Service) *activity.Service {
+	a := activity.New(activity.Config{
+		Endpoints: g.Stores.Endpoints, Objects: g.Stores.Objects, Channels: channels, Own: g.Own("activities"), Now: g.Stores.Clock, Log: g.Log,
+	})
+	g.Registry.MustRegister(a)
+	c.Objects.Follow(a.Changed)
+	g.Steps.AddRun("live activities", ground.StorePatience, a.Run)
+	return a
+}
+
 // startEscalations starts the service that sends the steps after live.
 func startEscalations(g *ground.Ground, c *core.Core, s *Sending, tokens *sealed.Tokens, sends lease.Func) *escalation.Service {
 	e := escalation.New(escalation.Config{
@@ -135,12 +150,19 @@ func startEscalations(g *ground.Ground, c *core.Core, s *Sending, tokens *sealed
 // reach returns the reason why an app cannot do a step.
 func (s *Sending) reach(ctx context.Context, app string, step notification.Step) (field, why string, err error) {
 	name := step.Channel
+	settings := name
+	if d := push.Channel(name).Find(); d != nil && d.Through != "" {
+		if d.Follows {
+			return "channel", "channel " + name + " follows objects: put a version of one, and it goes there", nil
+		}
+		settings = string(d.Through)
+	}
 	sender, err := s.Channels.Sender(ctx, app, push.Channel(name))
 	switch {
 	case errors.Is(err, channel.ErrUnknown):
 		return "channel", "there is no channel " + notification.Clip(name), nil
 	case errors.Is(err, channel.ErrNotConfigured):
-		return "channel", "channel " + name + " is not configured: godwit channel set " + name, nil
+		return "channel", "channel " + name + " is not configured: godwit channel set " + settings, nil
 	case errors.Is(err, channel.ErrDisabled):
 		return "channel", "channel " + name + " is switched off", nil
 	}

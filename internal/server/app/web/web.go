@@ -207,7 +207,7 @@ func (w *Web) routes(known *recipient.Service, told *timeline.Service) (*backend
 	c, s, stores := w.Core, w.Sending, w.Stores
 	b := backend.New(backend.Parts{
 		Publisher: c.Publisher, Mailbox: c.Mailbox, Timelines: told, Objects: c.Objects, Topics: c.Topics, Requests: c.Requests, Recipients: known, Events: stores.Events, Endpoints: s.Endpoints,
-		Campaigns: s.Campaigns, Templates: c.Templates, Segments: s.Segments, Log: w.Log, PublishLimit: w.Conns.Publish.Take, Draining: w.Draining, Node: w.Node,
+		Campaigns: s.Campaigns, Templates: c.Templates, Segments: s.Segments, Broadcasts: s.Activities, Log: w.Log, PublishLimit: w.Conns.Publish.Take, Draining: w.Draining, Node: w.Node,
 	})
 	p := public.New(public.Parts{
 		Access: w.Access, Apps: w.Access, Mailbox: c.Mailbox, Endpoints: s.Endpoints, Campaigns: s.Campaigns, Channels: s.Channels,

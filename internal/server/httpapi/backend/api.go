@@ -114,6 +114,7 @@ type Parts struct {
 	Campaigns  Campaigns
 	Templates  Templates
 	Segments   Segments
+	Broadcasts Broadcasts
 	Log        *slog.Logger
 
 	// PublishLimit takes n publishes from a key's budget; wait > 0: it refuses them, and the caller may try again after wait. Nil: no

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"unicode/utf8"
 
+	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/server/httpapi/call"
 	"godwit.dev/godwit/internal/server/problem"
@@ -20,6 +21,7 @@ type draft struct {
 
 	given   uint32 // fields seen, by bit: a field given twice is refused
 	content content
+	phones  *template.Phones // nil: it says nothing for phones alone
 }
 
 // content holds data in its JSON form, which depends on its content type.
@@ -60,6 +62,7 @@ func (d *content) settle(name, contentType string) (data []byte, _ string, err e
 var fieldNames = [...]string{
 	"to", "id", "title", "body", "category", "data", "data_base64", "content_type", "ttl", "expires_at", "send_at",
 	"collapse_key", "priority", "ack", "escalate", "reply_by", "template", "variables", "locale", "digest_key", "inbox", "keep", "actions",
+	"fcm", "apns", "live_activity",
 }
 
 // ReadDraft reads a publish.
@@ -96,6 +99,11 @@ func decodeDraft(body []byte) (*draft, error) {
 	err := s.end()
 	if err != nil {
 		return d, err
+	}
+	if d.phones != nil {
+		if d.Phones, err = json.Marshal(d.phones); err != nil {
+			return d, err
+		}
 	}
 	c := &d.Content
 	c.Data, c.ContentType, err = d.content.settle("data", c.ContentType)
@@ -185,8 +193,22 @@ func (d *draft) field(s *scanner, name string) (err error) {
 		d.DigestKey, err = s.str(name)
 	case "escalate":
 		d.Escalate, err = s.steps(name)
+	case "fcm", "apns", "live_activity":
+		err = d.phone(s, name)
 	}
 	return err
+}
+
+// phone reads what a publish says for phones alone.
+func (d *draft) phone(s *scanner, name string) error {
+	raw, err := s.skip()
+	if err != nil {
+		return err
+	}
+	if d.phones == nil {
+		d.phones = new(template.Phones)
+	}
+	return d.phones.ReadPhone(name, raw)
 }
 
 func (d *draft) recipients(s *scanner) error {

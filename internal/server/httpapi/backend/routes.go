@@ -33,6 +33,9 @@ func (a *API) Routes() []call.Route {
 		{Pattern: "GET /v1/objects", Role: access.Read, Serve: a.ListGroups},
 		{Pattern: "GET /v1/objects/{group}", Role: access.Read, Serve: a.ListObjects},
 		{Pattern: "GET /v1/objects/{group}/{object}/registrations", Role: access.Read, Serve: a.Registrations},
+		{Pattern: "PUT /v1/objects/{group}/{object}/broadcast", Role: access.Publish, Action: "broadcast.make", Serve: a.PutBroadcast},
+		{Pattern: "GET /v1/objects/{group}/{object}/broadcast", Role: access.Read, Serve: a.GetBroadcast},
+		{Pattern: "DELETE /v1/objects/{group}/{object}/broadcast", Role: access.Publish, Action: "broadcast.delete", Serve: a.DeleteBroadcast},
 
 		{Pattern: "POST /v1/topics/{topic}", Role: access.Publish, Serve: a.PublishTopic},
 

@@ -53,7 +53,7 @@ func (a *API) holder(c *call.Call, q url.Values) (h holder, err error) {
 	case err != nil:
 		return h, clientRefused(err)
 	}
-	return holder{Holder: endpoint.Holder{App: client.App, Recipient: client.Recipient}}, nil
+	return holder{Holder: endpoint.Holder{App: client.App, Recipient: client.Recipient, Objects: client.Objects}}, nil
 }
 
 // RegisterEndpoint is POST /v1/endpoints. Registering again renews the endpoint, so a retry needs no Idempotency-Key. A back end that sends

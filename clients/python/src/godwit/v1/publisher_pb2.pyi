@@ -20,7 +20,7 @@ ACK_MODE_ALL: AckMode
 ACK_MODE_NONE: AckMode
 
 class PublishRequest(_message.Message):
-    __slots__ = ("to", "id", "title", "body", "category", "data", "content_type", "ttl_ms", "expires_at_ms", "send_at_ms", "collapse_key", "priority", "ack", "escalate", "reply_by_ms", "template", "variables", "locale", "inbox", "keep_ms", "actions", "digest_key")
+    __slots__ = ("to", "id", "title", "body", "category", "data", "content_type", "ttl_ms", "expires_at_ms", "send_at_ms", "collapse_key", "priority", "ack", "escalate", "reply_by_ms", "template", "variables", "locale", "inbox", "keep_ms", "actions", "digest_key", "phones")
     class VariablesEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -50,6 +50,7 @@ class PublishRequest(_message.Message):
     KEEP_MS_FIELD_NUMBER: _ClassVar[int]
     ACTIONS_FIELD_NUMBER: _ClassVar[int]
     DIGEST_KEY_FIELD_NUMBER: _ClassVar[int]
+    PHONES_FIELD_NUMBER: _ClassVar[int]
     to: _containers.RepeatedScalarFieldContainer[str]
     id: str
     title: str
@@ -72,7 +73,8 @@ class PublishRequest(_message.Message):
     keep_ms: int
     actions: _containers.RepeatedCompositeFieldContainer[Action]
     digest_key: str
-    def __init__(self, to: _Optional[_Iterable[str]] = ..., id: _Optional[str] = ..., title: _Optional[str] = ..., body: _Optional[str] = ..., category: _Optional[str] = ..., data: _Optional[bytes] = ..., content_type: _Optional[str] = ..., ttl_ms: _Optional[int] = ..., expires_at_ms: _Optional[int] = ..., send_at_ms: _Optional[int] = ..., collapse_key: _Optional[str] = ..., priority: _Optional[_Union[_client_pb2.Priority, str]] = ..., ack: _Optional[_Union[AckMode, str]] = ..., escalate: _Optional[_Iterable[_Union[EscalationStep, _Mapping]]] = ..., reply_by_ms: _Optional[int] = ..., template: _Optional[str] = ..., variables: _Optional[_Mapping[str, str]] = ..., locale: _Optional[str] = ..., inbox: _Optional[bool] = ..., keep_ms: _Optional[int] = ..., actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., digest_key: _Optional[str] = ...) -> None: ...
+    phones: str
+    def __init__(self, to: _Optional[_Iterable[str]] = ..., id: _Optional[str] = ..., title: _Optional[str] = ..., body: _Optional[str] = ..., category: _Optional[str] = ..., data: _Optional[bytes] = ..., content_type: _Optional[str] = ..., ttl_ms: _Optional[int] = ..., expires_at_ms: _Optional[int] = ..., send_at_ms: _Optional[int] = ..., collapse_key: _Optional[str] = ..., priority: _Optional[_Union[_client_pb2.Priority, str]] = ..., ack: _Optional[_Union[AckMode, str]] = ..., escalate: _Optional[_Iterable[_Union[EscalationStep, _Mapping]]] = ..., reply_by_ms: _Optional[int] = ..., template: _Optional[str] = ..., variables: _Optional[_Mapping[str, str]] = ..., locale: _Optional[str] = ..., inbox: _Optional[bool] = ..., keep_ms: _Optional[int] = ..., actions: _Optional[_Iterable[_Union[Action, _Mapping]]] = ..., digest_key: _Optional[str] = ..., phones: _Optional[str] = ...) -> None: ...
 
 class Action(_message.Message):
     __slots__ = ("id", "title", "url")

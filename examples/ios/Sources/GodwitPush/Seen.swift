@@ -3,7 +3,7 @@ import Foundation
 /// Remembers the last 500 notifications that something happened to, so that one which comes over the live connection and by
 /// push is shown once. Its rules are those of api/vectors/push.json, its file is that of Godwit's Deduplicator. App and
 /// extension are two processes: the file lies in their app group, and each call reads it and writes it whole.
-struct Seen {
+public struct Seen {
   private struct Entry: Codable {
     var id: String
     var settled: String?  // RFC 3339; nil: it is shown
@@ -14,18 +14,22 @@ struct Seen {
     var ids: [Entry] = []  // the newest is last
   }
 
-  static let shared = Seen(
-    file: FileManager.default.containerURL(forSecurityApplicationGroupIdentifier: "group.org.example.rides")!
-      .appendingPathComponent("godwit-seen.json"))
+  private let file: URL
 
-  let file: URL
+  /// `group` is the app group that app and extension share. nil: the app has no such group.
+  public init?(group: String) {
+    guard let folder = FileManager.default.containerURL(forSecurityApplicationGroupIdentifier: group) else { return nil }
+    file = folder.appendingPathComponent("godwit-seen.json")
+  }
 
-  enum State { case new, shown, settled }
+  public init(file: URL) { self.file = file }
 
-  func state(_ id: String) -> State { state(id, in: read(file)) }
+  public enum State { case new, shown, settled }
+
+  public func state(_ id: String) -> State { state(id, in: read(file)) }
 
   /// Keeps that it is shown.
-  func shown(_ id: String) {
+  public func shown(_ id: String) {
     change { kept in
       if state(id, in: kept) == .new { add(Entry(id: id), to: &kept) }
     }
@@ -33,7 +37,7 @@ struct Seen {
 
   /// Keeps that it was acknowledged or recalled, even before it came. True: it was shown until now.
   @discardableResult
-  func settled(_ id: String) -> Bool {
+  public func settled(_ id: String) -> Bool {
     var before = State.new
     change { kept in
       before = state(id, in: kept)

@@ -1,3 +1,4 @@
+import GodwitPush
 import UserNotifications
 
 /// The notification service extension: iOS asks it before it shows a message, whether the app runs or not.
@@ -9,11 +10,10 @@ class NotificationService: UNNotificationServiceExtension {
     let content = request.content.mutableCopy() as! UNMutableNotificationContent
     self.handler = handler
     self.content = content
-    let info = content.userInfo
-    guard let id = info["godwit_id"] as? String else { return handler(content) }  // not from Godwit
+    guard let message = Message(content.userInfo), let id = message.id else { return handler(content) }  // not from Godwit
     content.categoryIdentifier = content.categoryIdentifier.isEmpty ? "godwit" : content.categoryIdentifier
 
-    switch Seen.shared.state(id) {
+    switch Shared.seen.state(id) {
     case .settled:
       // Acknowledged or recalled before it came. Without the entitlement for filtering iOS shows it all the same: quietly then,
       // and the app takes it away when it runs. With the entitlement: return handler(UNNotificationContent()).
@@ -25,12 +25,12 @@ class NotificationService: UNNotificationServiceExtension {
       quieten(content)
       return handler(content)
     case .new:
-      Seen.shared.shown(id)
+      Shared.seen.shown(id)
     }
-    guard info["godwit_settle"] as? String == "shown", let token = info["godwit_ack"] as? String else {
+    guard message.settlesWhenShown, let token = message.ackToken else {
       return handler(content)
     }
-    Acks.post(token, "shown") { handler(content) }  // to be shown was said to be enough when it was published
+    Shared.acks.post(token, "shown") { handler(content) }  // to be shown was said to be enough when it was published
   }
 
   private func quieten(_ content: UNMutableNotificationContent) {

@@ -1,5 +1,14 @@
+import GodwitPush
 import UIKit
 import UserNotifications
+
+/// What the app and its extension share.
+enum Shared {
+  static let group = "group.org.example.rides"
+  static let server = URL(string: "https://push.example.org")!
+  static let seen = Seen(group: group)!
+  static let acks = Acks(server: server, group: group)
+}
 
 @main
 class AppDelegate: UIResponder, UIApplicationDelegate, UNUserNotificationCenterDelegate {
@@ -12,7 +21,7 @@ class AppDelegate: UIResponder, UIApplicationDelegate, UNUserNotificationCenterD
     ])
     center.requestAuthorization(options: [.alert, .sound, .badge]) { _, _ in }
     app.registerForRemoteNotifications()
-    Acks.send()  // what could not be sent before
+    Shared.acks.send()  // what could not be sent before
     return true
   }
 
@@ -21,18 +30,18 @@ class AppDelegate: UIResponder, UIApplicationDelegate, UNUserNotificationCenterD
     _ app: UIApplication, didReceiveRemoteNotification info: [AnyHashable: Any],
     fetchCompletionHandler done: @escaping (UIBackgroundFetchResult) -> Void
   ) {
-    Self.recalled(info["godwit_recall"] as? [String] ?? []) { done(.noData) }
+    Self.recalled(Message(info)?.recalled ?? []) { done(.noData) }
   }
 
   /// Takes away what was acknowledged elsewhere, expired or taken back. The live connection's frame `recall` leads here, too.
   static func recalled(_ ids: [String], done: @escaping () -> Void = {}) {
-    for id in ids { Seen.shared.settled(id) }
+    for id in ids { Shared.seen.settled(id) }
     let center = UNUserNotificationCenter.current()
     center.getDeliveredNotifications { shown in
       center.removeDeliveredNotifications(
         withIdentifiers: shown.filter { n in
           let id = n.request.content.userInfo["godwit_id"] as? String ?? n.request.identifier
-          return ids.contains(id) || Seen.shared.state(id) == .settled
+          return ids.contains(id) || Shared.seen.state(id) == .settled
         }.map(\.request.identifier))
       done()
     }
@@ -43,24 +52,24 @@ class AppDelegate: UIResponder, UIApplicationDelegate, UNUserNotificationCenterD
     _ center: UNUserNotificationCenter, didReceive response: UNNotificationResponse,
     withCompletionHandler done: @escaping () -> Void
   ) {
-    let info = response.notification.request.content.userInfo
-    guard let id = info["godwit_id"] as? String, Seen.shared.settled(id), let token = info["godwit_ack"] as? String else {
+    let message = Message(response.notification.request.content.userInfo)
+    guard let id = message?.id, Shared.seen.settled(id), let token = message?.ackToken else {
       return done()
     }
     let dismissed = response.actionIdentifier == UNNotificationDismissActionIdentifier
-    Acks.post(token, dismissed ? "dismissed" : "clicked", done: done)
+    Shared.acks.post(token, dismissed ? "dismissed" : "clicked", done: done)
   }
 
   /// Shows what came over the live connection, unless push has brought it. The id is the name under which it is replaced.
   static func show(id: String, title: String, body: String) {
-    guard Seen.shared.state(id) == .new else { return }
+    guard Shared.seen.state(id) == .new else { return }
     let content = UNMutableNotificationContent()
     content.title = title
     content.body = body
     content.categoryIdentifier = "godwit"
     content.userInfo = ["godwit_id": id]
     UNUserNotificationCenter.current().add(UNNotificationRequest(identifier: id, content: content, trigger: nil)) { error in
-      if error == nil { Seen.shared.shown(id) }
+      if error == nil { Shared.seen.shown(id) }
     }
   }
 }
