@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -163,6 +164,19 @@ func TestPingsAndBroadcastsAreAnswered(t *testing.T) {
 	if text := d.ping(); text != "{}" {
 		t.Errorf("after an unknown message, a ping is answered with %s", text)
 	}
+}
+
+func TestDeviceThatPingsWithoutAPauseIsClosed(t *testing.T) {
+	w := start(t, func(c *pushgate.Config) { c.PingPause = time.Hour })
+	d := w.device(t)
+	if text := d.ping(); text != "{}" {
+		t.Errorf("the first ping is answered with %s", text)
+	}
+	d.send(struct{}{})
+	if code := d.closed(); code != 4774 {
+		t.Errorf("the second ping is answered with code %d, want 4774", code)
+	}
+	w.device(t).ping() // another connection has its own pause
 }
 
 func TestConnectionThatBreaksTheProtocolIsClosed(t *testing.T) {

@@ -69,7 +69,7 @@ func start(h *module.Host, s *settings, c counts, opened Opened) error {
 	cfg := Config{
 		Hub: h.Hub, Reactor: h.Reactor, Publisher: h.Publisher, Mailbox: h.Mailbox, Now: h.Now, Log: h.Log,
 		Channels: &channeldb.Store{DB: h.Database, Most: s.Channels, Now: h.Now},
-		Origins:  origins(s.Origins, h.PublicURL), Keep: time.Duration(s.KeepDays) * 24 * time.Hour, Beat: time.Duration(s.Beat) * time.Second,
+		Origins:  origins(s.Origins, h.PublicURL), Keep: time.Duration(s.KeepDays) * 24 * time.Hour, Beat: time.Duration(s.Beat) * time.Second, PingPause: pingPause,
 	}
 	if s.Registers > 0 {
 		cfg.Registers = limit.NewAddrs(float64(s.Registers)/60, false)
