@@ -94,6 +94,12 @@ func TestChannelsAreRegisteredAndEnded(t *testing.T) {
 	if r.status != 410 || r.errno != 106 || r.header.Get("Cache-Control") != "max-age=86400" {
 		t.Errorf("an ended channel answers %d, errno %d, %v", r.status, r.errno, r.header)
 	}
+	renewed := d.ask(map[string]any{"messageType": "register", "channelID": channel})
+	if renewed.PushEndpoint == endpoint {
+		t.Error("an ended channel that is registered again has its former endpoint")
+	}
+	w.message(t, renewed.PushEndpoint, "renewed", sealed("60"))
+	d.want("renewed")
 }
 
 func TestRegistrationsAreRefusedWithAStatus(t *testing.T) {
