@@ -93,7 +93,7 @@ func (p *Push) sends(ctx context.Context, r *report.Result, run int) error {
 	return site.Alive()
 }
 
-// publishing registers the devices, and returns the settings of a sender that knows all of them.
+// publishing registers the devices, and returns the settings of a sender to all of them.
 func (p *Push) publishing(ctx context.Context, site *testbed.Site) (*loadgen.PublishConfig, error) {
 	key, err := webpush.NewKey()
 	if err != nil {
@@ -124,7 +124,7 @@ func registerDevice(ctx context.Context, at, key string) (path string, err error
 	if err != nil {
 		return "", err
 	}
-	defer ws.CloseNow()
+	defer func() { _ = ws.CloseNow() }()
 	var answer struct{ PushEndpoint string }
 	for _, m := range []map[string]any{
 		{"messageType": "hello", "use_webpush": true},

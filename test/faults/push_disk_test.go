@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/test/blackbox"
 )
 
-// TestFullDiskPutsPushMessagesOff fills the disk of a push service: senders are told to come back, and what was answered with 201 before arrives.
+// TestFullDiskPutsPushMessagesOff fills the disk of a push service: senders get 503 with Retry-After, and earlier messages arrive.
 func TestFullDiskPutsPushMessagesOff(t *testing.T) {
 	disk := blackbox.Disk(t, "64m", "")
 	server := blackbox.Start(t, blackbox.In(filepath.Join(disk, "data")), blackbox.Dev(), blackbox.Args("--push-service", "--min-free", "8MB"))

@@ -100,7 +100,8 @@ func TestCopiedTokenIsOfNoUseElsewhere(t *testing.T) {
 	k, other := newKey(t), newKey(t)
 	_, endpoint := d.register(k.public)
 	_, ofOther := d.register(other.public)
-	token := sealed("60", "Authorization", k.header(t, w.URL))
+	text := k.token(t, claims(w.URL))
+	token := sealed("60", "Authorization", "vapid t="+text+", k="+k.public)
 	w.message(t, endpoint, "first", token)
 	w.message(t, endpoint, "copied", token)
 	refused := func(url, why string, header map[string]string) {
@@ -110,7 +111,7 @@ func TestCopiedTokenIsOfNoUseElsewhere(t *testing.T) {
 		}
 	}
 	refused(ofOther, "a channel of another key", token)
-	refused(endpoint, "with another key beside the token", sealed("60", "Authorization", "vapid t="+k.token(t, claims(w.URL))+", k="+other.public))
+	refused(ofOther, "with the other key beside the token", sealed("60", "Authorization", "vapid t="+text+", k="+other.public))
 	refused(endpoint, "a token for another push service", sealed("60", "Authorization", k.header(t, "https://push.example.org")))
 	later.Store(int64(13 * time.Hour))
 	refused(endpoint, "after its end", token)

@@ -39,8 +39,8 @@ func (r *registry) shard(a address) (*shard, uint64) {
 // at reports whether s belongs to a; two addresses may have the same hash, and then share a list.
 func (s *Session) at(a address) bool { return s.recipient == a.recipient && s.app == a.app }
 
-// add registers s. It returns the sessions of the same named device that s replaces, of which there may be several if many come at once, and whether s
-// is the recipient's first session that is no observer. ok is false, and s not registered, if the recipient has too many sessions.
+// add registers s. It returns the sessions of the same named device that s replaces (several if many come at once), and whether s is the recipient's
+// first session that is no observer. ok is false, and s not registered, if the recipient has too many sessions.
 func (r *registry) add(a address, s *Session) (replaced []*Session, first, ok bool) {
 	sh, h := r.shard(a)
 	sh.mu.Lock()
