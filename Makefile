@@ -389,6 +389,9 @@ WITHIN_matrix := 400
 # Over MQTT alone, beside Mosquitto: eleven minutes.
 RESULT_mqtt := mqtt --runs 3
 WITHIN_mqtt := 1200
+# Durable sends to the push service, and its idle devices: four minutes.
+RESULT_push := push --runs 3
+WITHIN_push := 600
 # Many connections open, few of them active: six minutes.
 RESULT_matrix-open := matrix --open 1000,10000,100000
 WITHIN_matrix-open := 1500

@@ -45,6 +45,8 @@ type PublishConfig struct {
 	Shared     bool     `json:"shared"`     // each server receives publishes to all recipients, not only to its own
 	Topic      string   `json:"topic"`      // publish to this topic, which all recipients subscribe to
 	Kept       bool     `json:"kept"`       // inboxes keep each notification; only over HTTP
+	Endpoints  []string `json:"endpoints"`  // paths of push endpoints, with PushService
+	VAPID      string   `json:"vapid"`      // Authorization of a sender of PushService
 	Steps      int      `json:"steps"`      // escalation steps of each notification beyond the live one, none of which becomes due; only over HTTP
 
 	rate float64 // of the present run
@@ -184,6 +186,8 @@ func (p *Publishers) requests(g *group) (all []*request) {
 		wrap = func(one content) { all = append(all, grpcRequest(g.target, one)) }
 	}
 	switch {
+	case c.Via == PushService:
+		return c.pushRequests(g.target)
 	case c.Via == MQTT && c.ToAll && c.Burst > 1:
 		return []*request{plainRequest(c.burstContent())}
 	case c.Via == MQTT && !c.ToAll && g.target.MQTT != "":

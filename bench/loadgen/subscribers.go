@@ -222,6 +222,8 @@ func (s *Subscribers) newWire(target, num int) wire {
 			return &inboxWire{user: user}
 		}
 		return newMQTTWire(name)
+	case PushService:
+		return newPushWire(t)
 	case NATS:
 		return newNATSWire(name)
 	case WebSocketProto:

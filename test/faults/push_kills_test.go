@@ -3,8 +3,6 @@ package faults
 import (
 	"context"
 	"encoding/base64"
-	"encoding/json"
-	"errors"
 	"flag"
 	"fmt"
 	"net/http"
@@ -13,8 +11,6 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/coder/websocket"
 
 	"godwit.dev/godwit/test/blackbox"
 )
@@ -25,12 +21,16 @@ var pushKills = flag.Int("push-kills", 3, "how often the push service is killed"
 func TestPushMessagesSurviveKills(t *testing.T) {
 	blackbox.Long(t)
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.Args("--push-service"))
-	d := &pushDevice{at: "ws://" + server.HTTP + "/push", got: make(map[string]int)}
+	d := &pushDevice{at: server.HTTP, got: make(map[string]int)}
 	ctx, cancel := context.WithCancel(t.Context())
-	endpoint, err := d.subscribe(ctx)
+	if err := d.Connect(ctx, d.at); err != nil {
+		t.Fatal(err)
+	}
+	endpoint, err := d.Subscribe(ctx, "")
 	if err != nil {
 		t.Fatal(err)
 	}
+	d.Cut()
 	var running sync.WaitGroup
 	running.Go(func() { d.listen(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
@@ -100,95 +100,44 @@ func sendPush(ctx context.Context, endpoint, body string) error {
 
 // pushDevice is a device of the push service that acknowledges what it gets.
 type pushDevice struct {
-	at, uaid string
-	mu       sync.Mutex
-	got      map[string]int // how often each message came
-}
-
-type pushAnswer struct{ MessageType, UAID, PushEndpoint, ChannelID, Version, Data string }
-
-func ask(ctx context.Context, ws *websocket.Conn, m map[string]any) (a pushAnswer, err error) {
-	b, err := json.Marshal(m)
-	if err == nil {
-		err = ws.Write(ctx, websocket.MessageText, b)
-	}
-	if err == nil {
-		_, b, err = ws.Read(ctx)
-	}
-	if err == nil {
-		err = json.Unmarshal(b, &a)
-	}
-	return a, err
-}
-
-func (d *pushDevice) connect(ctx context.Context) (*websocket.Conn, error) {
-	ws, _, err := websocket.Dial(ctx, d.at, &websocket.DialOptions{Subprotocols: []string{"push-notification"}}) //nolint:bodyclose // the library closes it
-	if err != nil {
-		return nil, err
-	}
-	hello, err := ask(ctx, ws, map[string]any{"messageType": "hello", "uaid": d.uaid, "use_webpush": true})
-	if err == nil && d.uaid != "" && hello.UAID != d.uaid {
-		err = errors.New("the device is not known any more")
-	}
-	if err != nil {
-		_ = ws.CloseNow()
-		return nil, err
-	}
-	d.uaid = hello.UAID
-	return ws, nil
-}
-
-// subscribe makes a channel and returns its endpoint.
-func (d *pushDevice) subscribe(ctx context.Context) (string, error) {
-	ws, err := d.connect(ctx)
-	if err != nil {
-		return "", err
-	}
-	defer ws.CloseNow()
-	a, err := ask(ctx, ws, map[string]any{"messageType": "register", "channelID": "deadbeef-0000-4000-8000-0123456789ab"})
-	return a.PushEndpoint, err
+	blackbox.PushDevice
+	at  string // the server
+	mu  sync.Mutex
+	got map[string]int // how often each message came
 }
 
 // listen stays connected until ctx ends.
 func (d *pushDevice) listen(ctx context.Context) {
 	for ctx.Err() == nil {
-		ws, err := d.connect(ctx)
-		if err != nil {
+		if err := d.Connect(ctx, d.at); err != nil {
 			select { // the server may be down
 			case <-time.After(20 * time.Millisecond):
 			case <-ctx.Done():
 			}
 			continue
 		}
+		var err error
 		for err == nil {
-			err = d.take(ctx, ws)
+			err = d.take(ctx)
 		}
-		_ = ws.CloseNow()
+		d.Cut()
 	}
 }
 
 // take takes one message and acknowledges it.
-func (d *pushDevice) take(ctx context.Context, ws *websocket.Conn) error {
-	_, b, err := ws.Read(ctx)
+func (d *pushDevice) take(ctx context.Context) error {
+	f, err := d.Next(ctx)
 	if err != nil {
 		return err
 	}
-	var a pushAnswer
-	if err := json.Unmarshal(b, &a); err != nil {
-		return err
-	}
-	body, err := base64.RawURLEncoding.DecodeString(a.Data)
+	body, err := base64.RawURLEncoding.DecodeString(f.Data)
 	if err != nil {
 		return err
 	}
 	d.mu.Lock()
 	d.got[string(body)]++
 	d.mu.Unlock()
-	b, err = json.Marshal(map[string]any{"messageType": "ack", "updates": []any{map[string]any{"channelID": a.ChannelID, "version": a.Version, "code": 100}}})
-	if err != nil {
-		return err
-	}
-	return ws.Write(ctx, websocket.MessageText, b)
+	return d.Ack(ctx, &f)
 }
 
 // missing lists the messages that have not come.

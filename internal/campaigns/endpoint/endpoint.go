@@ -21,6 +21,8 @@ type Config struct {
 	// Targets bind the URLs that a back end with role admin registers on channels that are not devices'. All other URLs lead to public
 	// addresses alone.
 	Targets urlguard.Targets
+	// Delivers reports whether an app's channel delivers to a URL without the network, so that it may lead anywhere. May be nil.
+	Delivers func(app string, ch push.Channel, url string) bool
 	// Created is called with each new endpoint that was registered by itself, not in a batch. It must not block. May be nil.
 	Created func(e audience.Endpoint)
 	// Followed is called with each endpoint that was registered by itself and follows an object, new or not. It must not block. May be nil.
@@ -47,7 +49,12 @@ func (s *Service) check(who *Holder, e *audience.Endpoint) error {
 			check = s.checkPublisher
 		}
 	}
-	return audience.CheckURLs(e, check)
+	return audience.CheckURLs(e, func(raw string) error {
+		if s.cfg.Delivers != nil && s.cfg.Delivers(who.App, e.Channel, raw) {
+			return nil
+		}
+		return check(raw)
+	})
 }
 
 // checkPublisher checks a URL of a back end without role admin, which may not lead to what the operator names.

@@ -340,3 +340,23 @@ func TestAnEndpointThatIsGivenToAnotherBringsNothingAlong(t *testing.T) {
 		t.Errorf("%v, %+v", err, e)
 	}
 }
+
+func TestAddressesThatTheServerDeliversToItselfMayBePrivate(t *testing.T) {
+	var asked []string
+	s := endpoint.New(endpoint.Config{Store: sqlitetest.Campaigns(t), Now: time.Now, Delivers: func(app string, ch push.Channel, url string) bool {
+		asked = append(asked, app+" "+string(ch))
+		return strings.HasPrefix(url, "http://10.0.0.5/wpush/")
+	}})
+	for url, ok := range map[string]bool{"http://10.0.0.5/wpush/v1/x": true, "http://10.0.0.5/other": false, "http://10.0.0.6/wpush/v1/x": false, "https://push.example.org/x": true} {
+		e := audience.Endpoint{Channel: push.WebPush, Address: json.RawMessage(`{"endpoint":"` + url + `","keys":{"p256dh":"BGsX0fLhLEJH-Lzm5WOkQPJ3A32BLeszoPShOUXYmMKWT-NC4v4af5uO5-tKfA-eFivOM1drMV7Oy7ZAaDe_UfU","auth":"AAAAAAAAAAAAAAAAAAAAAA"}}`)}
+		_, err := s.Registration(visitor, e)
+		if (err == nil) != ok {
+			t.Errorf("%s: %v", url, err)
+		}
+	}
+	for _, a := range asked {
+		if a != "shop webpush" {
+			t.Errorf("asked for %s", a)
+		}
+	}
+}

@@ -30,6 +30,7 @@ type conn struct {
 	device string // name of the mailbox; set by Vouch
 	origin string // of the push endpoints that it gets
 	is     atomic.Uint32
+	pinged uint32 // when its last ping came, in milliseconds since the gateway began; 0: none has come
 }
 
 var (
@@ -53,7 +54,13 @@ func (c *conn) has(flag uint32) bool { return c.is.Load()&flag != 0 }
 func (c *conn) set(flag uint32)      { c.is.Or(flag) }
 func (c *conn) unset(flag uint32)    { c.is.And(^flag) }
 
-var errGoodbye = errors.New("the session has ended")
+var (
+	errGoodbye = errors.New("the session has ended")
+	errPings   = errors.New("pings come too fast: pause a second at least")
+)
+
+// codePings is the close code for pings that come too fast, which devices know from Mozilla's push service.
+const codePings = 4774
 
 // anyOrigin admits pages of every origin: a device's uaid is in its message and not in a cookie, so a page gains nothing by the address from which it
 // is shown. Firefox itself states the push service's URL.
@@ -99,7 +106,11 @@ func (c *conn) Message(_ websocket.Opcode, p []byte) bool {
 	if err != nil {
 		c.gate.counts.broken.Inc()
 		c.set(ended)
-		c.end(websocket.CodePolicyViolation, err.Error(), err)
+		code := uint16(websocket.CodePolicyViolation)
+		if errors.Is(err, errPings) {
+			code = codePings
+		}
+		c.end(code, err.Error(), err)
 	}
 	return !c.has(verifying | changing | ended)
 }
@@ -117,8 +128,7 @@ func (c *conn) handle(m *message) error {
 	}
 	switch m.Type {
 	case typePing:
-		c.sess.Alive()
-		c.send(emptyMessage)
+		return c.ping()
 	case typeAck:
 		c.ack(m.Updates)
 	case typeNack:
@@ -132,6 +142,18 @@ func (c *conn) handle(m *message) error {
 	default: // of a newer client
 		c.sess.Bad(&frame.Error{Code: frame.CodeUnsupported, Message: "an unknown messageType"})
 	}
+	return nil
+}
+
+// ping answers a ping. A device that pings without a pause is closed, as at Mozilla's push service: each ping costs an answer, and its battery more.
+func (c *conn) ping() error {
+	now := uint32(time.Since(c.gate.began)/time.Millisecond) + 1 //nolint:gosec // it begins anew after 49 days
+	if c.pinged != 0 && time.Duration(now-c.pinged)*time.Millisecond < c.gate.cfg.PingPause {
+		return errPings
+	}
+	c.pinged = now
+	c.sess.Alive()
+	c.send(emptyMessage)
 	return nil
 }
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/coder/websocket"
 
@@ -36,7 +37,7 @@ func TestNewConnectionOfADeviceEndsTheFormerOne(t *testing.T) {
 	w := start(t)
 	d := w.device(t)
 	_, endpoint := d.register("")
-	const many = 200 // connections at once, here
+	const many = 1000 // connections at once with one uaid
 	var all sync.WaitGroup
 	others := make([]*device, many)
 	for i := range others {
@@ -50,18 +51,19 @@ func TestNewConnectionOfADeviceEndsTheFormerOne(t *testing.T) {
 	for _, o := range others {
 		o.send(map[string]any{"messageType": "hello", "uaid": d.uaid, "use_webpush": true})
 	}
-	for _, o := range others[:many] {
-		o.uaid = o.next().UAID
-		if o.uaid != d.uaid {
-			t.Fatalf("a connection got %s, want %s", o.uaid, d.uaid)
+	for _, o := range others {
+		if got := o.next().UAID; got != d.uaid {
+			t.Fatalf("a connection got %s, want %s", got, d.uaid)
 		}
-	}
-	if code := d.closed(); code != websocket.StatusNormalClosure {
-		t.Errorf("the former connection was closed with %d", code)
 	}
 	last := &device{t: t, w: w, at: w.URL, uaid: d.uaid}
 	last.connect()
 	w.message(t, endpoint, "x", sealed("60"))
+	for _, o := range append(others, d) {
+		if code := o.closed(); code != websocket.StatusNormalClosure {
+			t.Fatalf("a former connection was closed with %d, want 1000", code)
+		}
+	}
 	last.ack(last.want("x"))
 }
 
@@ -92,6 +94,12 @@ func TestChannelsAreRegisteredAndEnded(t *testing.T) {
 	if r.status != 410 || r.errno != 106 || r.header.Get("Cache-Control") != "max-age=86400" {
 		t.Errorf("an ended channel answers %d, errno %d, %v", r.status, r.errno, r.header)
 	}
+	renewed := d.ask(map[string]any{"messageType": "register", "channelID": channel})
+	if renewed.PushEndpoint == endpoint {
+		t.Error("an ended channel that is registered again has its former endpoint")
+	}
+	w.message(t, renewed.PushEndpoint, "renewed", sealed("60"))
+	d.want("renewed")
 }
 
 func TestRegistrationsAreRefusedWithAStatus(t *testing.T) {
@@ -162,6 +170,19 @@ func TestPingsAndBroadcastsAreAnswered(t *testing.T) {
 	if text := d.ping(); text != "{}" {
 		t.Errorf("after an unknown message, a ping is answered with %s", text)
 	}
+}
+
+func TestDeviceThatPingsWithoutAPauseIsClosed(t *testing.T) {
+	w := start(t, func(c *pushgate.Config) { c.PingPause = time.Hour })
+	d := w.device(t)
+	if text := d.ping(); text != "{}" {
+		t.Errorf("the first ping is answered with %s", text)
+	}
+	d.send(struct{}{})
+	if code := d.closed(); code != 4774 {
+		t.Errorf("the second ping is answered with code %d, want 4774", code)
+	}
+	w.device(t).ping() // another connection has its own pause
 }
 
 func TestConnectionThatBreaksTheProtocolIsClosed(t *testing.T) {

@@ -1,6 +1,7 @@
 package pushgate
 
 import (
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
@@ -88,4 +89,35 @@ func TestHeadersSayHowAMessageTravels(t *testing.T) {
 			t.Errorf("urgency %q is %s, ttl %s, %v; want %s", urgency, s.priority, s.ttl, err, want)
 		}
 	}
+}
+
+// FuzzHeaders checks that headers of senders are refused, or read so that devices get JSON and a message has a TTL, a topic and a key that can be stored.
+func FuzzHeaders(f *testing.F) {
+	f.Add("60", "Inbox", "high", "aesgcm", `keyid="a";salt="YWJj="`, `dh="YWJj",p256ecdsa=BA`, "vapid t=a.b.c, k=BAAA", uint16(100))
+	f.Add("", "", "", "", "", "", "", uint16(4096))
+	f.Add("0", "", "low", "aes128gcm", "", "p256ecdsa=YWJj", "WebPush a.b.c", uint16(0))
+	f.Add("-1", "тема", "\x00", "gzip", "salt==", ";;,,=", "Bearer ", uint16(5630))
+	f.Fuzz(func(t *testing.T, ttl, topic, urgency, coding, encryption, cryptoKey, auth string, size uint16) {
+		h := head("TTL", ttl, "Topic", topic, "Urgency", urgency, "Content-Encoding", coding, "Encryption", encryption, "Crypto-Key", cryptoKey)
+		if s, err := readHeaders(h, int(size)); err == nil {
+			switch {
+			case s.headers != "" && !json.Valid([]byte(s.headers)):
+				t.Errorf("devices get %q, which is no JSON", s.headers)
+			case s.ttl < 0 || s.ttl > notification.MaxTTL:
+				t.Errorf("a TTL of %s", s.ttl)
+			case len(s.topic) > 32 || s.topic != "" && !isBase64URL(s.topic):
+				t.Errorf("the topic %q", s.topic)
+			case s.headers == "" && size > maxRaw:
+				t.Errorf("%d bytes without encryption", size)
+			}
+		}
+		token, key := credential(auth, cryptoKey)
+		public, err := senderKey(key)
+		if err == nil && public != "" && (len(public) != 87 || !isBase64URL(public)) {
+			t.Errorf("the key %q is stored as %q", key, public)
+		}
+		if _, err := verify(token, public); err == nil {
+			t.Errorf("a token of junk is verified: %q", auth)
+		}
+	})
 }

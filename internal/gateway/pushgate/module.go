@@ -5,13 +5,11 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/access/limit"
-	"godwit.dev/godwit/internal/access/signin"
 	"godwit.dev/godwit/internal/gateway"
 	"godwit.dev/godwit/internal/gateway/pushgate/channeldb"
 	"godwit.dev/godwit/internal/server/module"
@@ -40,11 +38,16 @@ func (s *settings) Validate(bad func(key, value, format string, args ...any)) {
 	}
 }
 
+const endpointPattern = "/wpush/{version}/{token}"
+
 // closing limits how long the last registrations may take when the server stops.
 const closing = patience
 
-// Module serves devices at /push and senders at /wpush/ and /m/ of the HTTP listener.
-func Module() module.Module {
+// Opened learns, once the push service has started, under which origins its push endpoints are, and what serves them.
+type Opened func(origins []string, endpoints http.Handler)
+
+// Module serves devices at /push and senders at /wpush/ and /m/ of the HTTP listener. The server's own channel learns from opened where that is.
+func Module(opened Opened) module.Module {
 	var s settings
 	lite, pg := channeldb.Migrations()
 	return module.Module{
@@ -57,16 +60,16 @@ func Module() module.Module {
 			if !s.On {
 				return mount(h, http.HandlerFunc(off), http.HandlerFunc(off), http.HandlerFunc(off))
 			}
-			return start(h, &s, c)
+			return start(h, &s, c, opened)
 		},
 	}
 }
 
-func start(h *module.Host, s *settings, c counts) error {
+func start(h *module.Host, s *settings, c counts, opened Opened) error {
 	cfg := Config{
 		Hub: h.Hub, Reactor: h.Reactor, Publisher: h.Publisher, Mailbox: h.Mailbox, Now: h.Now, Log: h.Log,
 		Channels: &channeldb.Store{DB: h.Database, Most: s.Channels, Now: h.Now},
-		Origins:  origins(s.Origins, h.PublicURL), Keep: time.Duration(s.KeepDays) * 24 * time.Hour, Beat: time.Duration(s.Beat) * time.Second,
+		Origins:  origins(s.Origins, h.PublicURL), Keep: time.Duration(s.KeepDays) * 24 * time.Hour, Beat: time.Duration(s.Beat) * time.Second, PingPause: pingPause,
 	}
 	if s.Registers > 0 {
 		cfg.Registers = limit.NewAddrs(float64(s.Registers)/60, false)
@@ -77,15 +80,23 @@ func start(h *module.Host, s *settings, c counts) error {
 	if s.KeepDays > 0 {
 		h.Run("push devices that stay away", patience, g.Sweep)
 	}
+	opened(cfg.Origins, g.endpoints())
 	return errors.Join(
-		h.Page(module.Page{Path: "/ui/push-service", Label: "Push service", Role: signin.View, Show: g.page}),
+		h.Page(g.ownPage()),
 		mount(h, g, http.HandlerFunc(g.Endpoint), http.HandlerFunc(g.Message)),
 	)
 }
 
 // mount serves devices and senders.
 func mount(h *module.Host, devices, endpoints, messages http.Handler) error {
-	return errors.Join(h.Mount("/push", devices), h.Mount("/wpush/{version}/{token}", endpoints), h.Mount("/m/{id}", messages))
+	return errors.Join(h.Mount("/push", devices), h.Mount(endpointPattern, endpoints), h.Mount("/m/{id}", messages))
+}
+
+// endpoints serves push endpoints for senders in this process.
+func (g *Gateway) endpoints() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc(endpointPattern, g.Endpoint)
+	return mux
 }
 
 // off answers where the push service is off.
@@ -93,31 +104,16 @@ func off(w http.ResponseWriter, _ *http.Request) {
 	gateway.Fail(w, problem.NotSupported.With("the push service is off; the setting push_service turns it on"))
 }
 
-// origins are those of the setting, or that of the public URL.
-func origins(set, publicURL string) []string {
-	if list := strings.Fields(set); len(list) > 0 {
-		return list
+// origins are those of the setting, or that of the public URL, as VAPID names them: in lower case, without the usual port.
+func origins(set, publicURL string) (list []string) {
+	named := strings.Fields(set)
+	if len(named) == 0 {
+		named = []string{publicURL}
 	}
-	if own := access.OwnOrigin(publicURL); own != "" {
-		return []string{own}
+	for _, u := range named {
+		if own := access.OwnOrigin(u); own != "" {
+			list = append(list, own)
+		}
 	}
-	return nil
-}
-
-// page shows what there is.
-func (g *Gateway) page(ctx context.Context, _ string) (module.View, error) {
-	devices, channels, bound, err := g.cfg.Channels.Count(ctx)
-	v := module.View{Text: "Browsers and phones for which this server is the push service, on all nodes.", Headings: []string{"What", "How many"}}
-	for _, row := range []struct {
-		what string
-		n    int64
-	}{
-		{"Devices", devices},
-		{"Channels", channels},
-		{"Channels that only one sender may use", bound},
-		{"Devices connected to this node", int64(g.cfg.Hub.ByGateway(App)["push"])},
-	} {
-		v.Rows = append(v.Rows, []string{row.what, strconv.FormatInt(row.n, 10)})
-	}
-	return v, err
+	return list
 }

@@ -29,6 +29,7 @@ const (
 	maxHeader        = 1 << 10          // bytes of a header that travels with a message
 	bodyTime         = 10 * time.Second // for a sender to send a message
 	helloTime        = 5 * time.Second  // for a device to say hello
+	pingPause        = time.Second      // least, between two pings of a device
 	atOnceStored     = 16               // writes of devices to the database at once, such as registrations
 	maxWaiting       = 4096             // of one device that wait; the next ones are refused
 	patience         = 5 * time.Second  // for a database
@@ -64,12 +65,15 @@ type Config struct {
 	Origins []string
 	Keep    time.Duration // how long a device may stay away; 0: for ever
 	Beat    time.Duration // a device that is silent for so long is asked for a sign of life
-	Log     *slog.Logger
+	// PingPause is the least time between two pings of a device; one that pings faster is closed. 0: no limit.
+	PingPause time.Duration
+	Log       *slog.Logger
 }
 
 // Gateway is a push service.
 type Gateway struct {
 	cfg     Config
+	began   time.Time
 	later   *fair.Queue[func()] // writes of devices to the database
 	senders senders
 	counts  counts
@@ -79,7 +83,7 @@ type Gateway struct {
 
 // New makes a Gateway. Close must be called.
 func New(cfg Config) *Gateway {
-	g := &Gateway{cfg: cfg, counts: newCounts()}
+	g := &Gateway{cfg: cfg, began: time.Now(), counts: newCounts()}
 	g.ctx, g.stop = context.WithCancel(context.Background())
 	g.later = fair.NewQueue(atOnceStored, maxWaiting, func(write func()) { write() })
 	return g

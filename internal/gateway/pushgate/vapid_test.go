@@ -2,6 +2,7 @@ package pushgate_test
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -87,4 +88,31 @@ func TestSendersAreKnownByTheirKey(t *testing.T) {
 	if r := w.send(t, unbound, post{body: "x", header: sealed("60", vapid(stranger.token(t, usual), k.public)...)}); r.status != 401 {
 		t.Errorf("a channel for any sender answers %d with a token that is not valid, want 401", r.status)
 	}
+}
+
+// TestCopiedTokenIsOfNoUseElsewhere sends a token again that somebody has read on the way.
+func TestCopiedTokenIsOfNoUseElsewhere(t *testing.T) {
+	var later atomic.Int64
+	w := start(t, func(c *pushgate.Config) {
+		c.Now = func() time.Time { return time.Now().Add(time.Duration(later.Load())) }
+	})
+	d := w.device(t)
+	k, other := newKey(t), newKey(t)
+	_, endpoint := d.register(k.public)
+	_, ofOther := d.register(other.public)
+	text := k.token(t, claims(w.URL))
+	token := sealed("60", "Authorization", "vapid t="+text+", k="+k.public)
+	w.message(t, endpoint, "first", token)
+	w.message(t, endpoint, "copied", token)
+	refused := func(url, why string, header map[string]string) {
+		t.Helper()
+		if r := w.send(t, url, post{body: "x", header: header}); r.status != 401 || r.errno != 109 {
+			t.Errorf("%s: %d, errno %d; want 401 and 109", why, r.status, r.errno)
+		}
+	}
+	refused(ofOther, "a channel of another key", token)
+	refused(ofOther, "with the other key beside the token", sealed("60", "Authorization", "vapid t="+text+", k="+other.public))
+	refused(endpoint, "a token for another push service", sealed("60", "Authorization", k.header(t, "https://push.example.org")))
+	later.Store(int64(13 * time.Hour))
+	refused(endpoint, "after its end", token)
 }

@@ -31,6 +31,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type world struct {
 	*gatetest.Server
 	channels *channeldb.Store
+	gate     *pushgate.Gateway
 }
 
 // tables are those of the push service.
@@ -40,7 +41,7 @@ func tables() []store.Tables {
 }
 
 // mount adds a push service to a server.
-func mount(t testing.TB, s *gatetest.Server, channels *channeldb.Store, set ...func(*pushgate.Config)) {
+func mount(t testing.TB, s *gatetest.Server, channels *channeldb.Store, set ...func(*pushgate.Config)) *pushgate.Gateway {
 	cfg := pushgate.Config{Hub: s.Hub, Reactor: s.Reactor, Publisher: s.Publish, Mailbox: s.Mailbox, Channels: channels, Now: time.Now, Beat: time.Minute, Keep: time.Hour, Log: s.Log}
 	for _, f := range set {
 		f(&cfg)
@@ -50,6 +51,7 @@ func mount(t testing.TB, s *gatetest.Server, channels *channeldb.Store, set ...f
 	s.Mux.Handle("/push", g)
 	s.Mux.HandleFunc("/wpush/{version}/{token}", g.Endpoint)
 	s.Mux.HandleFunc("/m/{id}", g.Message)
+	return g
 }
 
 func start(t *testing.T, set ...func(*pushgate.Config)) *world {
@@ -62,7 +64,7 @@ func start(t *testing.T, set ...func(*pushgate.Config)) *world {
 		}
 		t.Cleanup(func() { _ = stores.Close() })
 		w.channels = &channeldb.Store{DB: stores.Database(pushgate.Name), Most: 4, Now: time.Now}
-		mount(t, s, w.channels, set...)
+		w.gate = mount(t, s, w.channels, set...)
 	})
 	return w
 }

@@ -207,8 +207,8 @@ func (s *Session) admit(c access.Client, hello *frame.Hello) {
 	s.mu.Unlock()
 
 	s.inboxAfterHello(&in)
-	if replaced != nil {
-		replaced.Goodbye(frame.Goodbye{Reason: frame.Replaced})
+	for _, o := range replaced {
+		o.Goodbye(frame.Goodbye{Reason: frame.Replaced})
 	}
 	if !s.peek && !hello.Unseen {
 		h.cfg.Store.Seen([]mailbox.Seen{{App: s.app, Recipient: s.recipient, Device: s.device, At: h.cfg.Now()}})

@@ -39,9 +39,9 @@ func (r *registry) shard(a address) (*shard, uint64) {
 // at reports whether s belongs to a; two addresses may have the same hash, and then share a list.
 func (s *Session) at(a address) bool { return s.recipient == a.recipient && s.app == a.app }
 
-// add registers s. It returns the session of the same named device that s replaces, if there is one, and whether s is the recipient's first
-// session that is no observer. ok is false, and s not registered, if the recipient has too many sessions.
-func (r *registry) add(a address, s *Session) (replaced *Session, first, ok bool) {
+// add registers s. It returns the sessions of the same named device that s replaces (several if many come at once), and whether s is the recipient's
+// first session that is no observer. ok is false, and s not registered, if the recipient has too many sessions.
+func (r *registry) add(a address, s *Session) (replaced []*Session, first, ok bool) {
 	sh, h := r.shard(a)
 	sh.mu.Lock()
 	n := 0
@@ -52,10 +52,10 @@ func (r *registry) add(a address, s *Session) (replaced *Session, first, ok bool
 		}
 		first = first && o.peek
 		if n++; s.device != "" && o.device == s.device {
-			replaced = o
+			replaced = append(replaced, o)
 		}
 	}
-	if n >= maxPerRecipient && replaced == nil {
+	if n >= maxPerRecipient && len(replaced) == 0 {
 		sh.mu.Unlock()
 		return nil, false, false
 	}

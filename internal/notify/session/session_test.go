@@ -435,3 +435,25 @@ func TestPresenceFollowsTheFirstAndLastSession(t *testing.T) {
 		}
 	})
 }
+
+// TestSessionReplacesAllOfItsDevice has sessions of one device come before those that they replace have ended.
+func TestSessionReplacesAllOfItsDevice(t *testing.T) {
+	var r registry
+	r.init()
+	a := address{"demo", "anna"}
+	come := func(device string) (s *Session, replaced int) {
+		s = &Session{app: a.app, recipient: a.recipient, device: device}
+		all, _, ok := r.add(a, s)
+		if !ok {
+			t.Fatal("a session is refused")
+		}
+		return s, len(all)
+	}
+	come("tablet")
+	come("")
+	for before := range 3 {
+		if _, n := come("phone"); n != before {
+			t.Errorf("session %d of the device replaces %d, want %d", before+1, n, before)
+		}
+	}
+}

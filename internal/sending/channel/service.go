@@ -172,6 +172,17 @@ func (s *Service) Sender(ctx context.Context, app string, ch push.Channel) (push
 	return s.open(kind, name{app, ch})
 }
 
+// Delivers reports whether an app's channel delivers to a URL without the network.
+func (s *Service) Delivers(app string, ch push.Channel, url string) bool {
+	kind, ok := s.kinds[ch]
+	if !ok {
+		return false
+	}
+	sender, err := s.open(kind, name{app, ch})
+	own, ok := sender.(interface{ Delivers(url string) bool })
+	return err == nil && ok && own.Delivers(url)
+}
+
 // open returns the sender of a record, and makes it if necessary; nil: there is no record.
 func (s *Service) open(kind Kind, n name) (push.Sender, error) {
 	s.mu.Lock()

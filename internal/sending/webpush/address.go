@@ -8,14 +8,13 @@ import (
 	"fmt"
 	"net/url"
 	"strings"
-
-	"godwit.dev/godwit/internal/access/urlguard"
 )
 
 // subscription is the address of a message and the keys to encrypt it, in the form of a browser's PushSubscription.
 type subscription struct {
 	endpoint *url.URL
 	origin   string
+	own      bool // of this server's push service
 	public   *ecdh.PublicKey
 	p256dh   []byte
 	auth     []byte
@@ -26,25 +25,25 @@ const (
 	authBytes   = 16
 )
 
-func parseAddress(address json.RawMessage, targets urlguard.Targets) (*subscription, error) {
+func (s *Sender) parseAddress(address json.RawMessage) (*subscription, error) {
 	endpoint, p256dh, auth, err := fields(address)
 	if err != nil {
 		return nil, err
 	}
-	s := &subscription{}
-	if s.endpoint, s.origin, err = parseEndpoint(endpoint, targets); err != nil {
+	to := &subscription{}
+	if to.endpoint, to.origin, to.own, err = s.parseEndpoint(endpoint); err != nil {
 		return nil, err
 	}
-	if s.p256dh, err = DecodeKey(p256dh); err != nil {
+	if to.p256dh, err = DecodeKey(p256dh); err != nil {
 		return nil, errors.New("keys.p256dh is not base64url")
 	}
-	if s.public, err = ecdh.P256().NewPublicKey(s.p256dh); err != nil {
+	if to.public, err = ecdh.P256().NewPublicKey(to.p256dh); err != nil {
 		return nil, errors.New("keys.p256dh is not a point on P-256")
 	}
-	if s.auth, err = DecodeKey(auth); err != nil || len(s.auth) != authBytes {
+	if to.auth, err = DecodeKey(auth); err != nil || len(to.auth) != authBytes {
 		return nil, fmt.Errorf("keys.auth is not %d bytes of base64url", authBytes)
 	}
-	return s, nil
+	return to, nil
 }
 
 // fields splits an address. Stored addresses have one form, which needs no full JSON parser; other forms are parsed as JSON.
@@ -70,19 +69,30 @@ func fields(address json.RawMessage) (endpoint, p256dh, auth string, err error) 
 	return raw.Endpoint, raw.Keys.P256dh, raw.Keys.Auth, nil
 }
 
-// parseEndpoint checks a push resource's URL and returns it with its origin (RFC 6454), which is the aud of VAPID.
-func parseEndpoint(endpoint string, targets urlguard.Targets) (u *url.URL, origin string, err error) {
+// parseEndpoint checks a push resource's URL and returns it with its origin, which is the aud of VAPID. Endpoints of the server's own push service are
+// not dialled, so they may be private.
+func (s *Sender) parseEndpoint(endpoint string) (u *url.URL, origin string, own bool, err error) {
 	if len(endpoint) > maxEndpoint {
-		return nil, "", fmt.Errorf("endpoint has more than %d bytes", maxEndpoint)
+		return nil, "", false, fmt.Errorf("endpoint has more than %d bytes", maxEndpoint)
 	}
-	if u, err = targets.ParseURL(endpoint); err != nil {
-		return nil, "", fmt.Errorf("endpoint %w", err)
+	if u, own = s.cfg.Own.find(endpoint); !own {
+		if u, err = s.cfg.Targets.ParseURL(endpoint); err != nil {
+			return nil, "", false, fmt.Errorf("endpoint %w", err)
+		}
 	}
+	return u, originOf(u), own, nil
+}
+
+// originOf returns the origin of a URL: RFC 6454, section 6.2.
+func originOf(u *url.URL) string {
 	host := strings.ToLower(u.Host)
-	if u.Scheme == "https" {
+	switch u.Scheme {
+	case "https":
 		host = strings.TrimSuffix(host, ":443")
+	case "http":
+		host = strings.TrimSuffix(host, ":80")
 	}
-	return u, u.Scheme + "://" + host, nil
+	return u.Scheme + "://" + host
 }
 
 // DecodeKey reads base64url as browsers and libraries write it: with or without padding, and also in the standard base64 alphabet.

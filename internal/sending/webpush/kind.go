@@ -19,6 +19,7 @@ const (
 	FieldIcon    = "icon"
 	FieldURL     = "url"
 	FieldWelcome = "welcome"
+	FieldOwn     = "own_service"
 )
 
 // Kind makes senders from an app's Web Push settings. Without a Client each app's sender has connections of its own.
@@ -26,6 +27,7 @@ type Kind struct {
 	Client  *http.Client
 	Targets urlguard.Targets // to which browsers' endpoints may lead
 	Server  string           // public URL of this server; empty: service workers find it themselves
+	Own     *Own             // the push service of this server; nil: it has none
 }
 
 var _ channel.Kind = Kind{}
@@ -39,6 +41,7 @@ func (Kind) Fields() []channel.Field {
 		{Name: FieldIcon, Help: "URL of the icon of messages that have none"},
 		{Name: FieldURL, Help: "where messages lead that do not say it"},
 		{Name: FieldWelcome, Help: "name of the template that a browser is sent when it subscribes for the first time; absent: it is sent nothing"},
+		{Name: FieldOwn, Type: channel.Bool, Help: "true: messages to subscribers of this server's own push service go there without the network, and its address may be private"},
 	}
 }
 
@@ -46,12 +49,17 @@ func (Kind) Fields() []channel.Field {
 func (Kind) Auto() bool { return true }
 
 // Complete makes a key where none is given, and stores a given key in one form.
-func (Kind) Complete(v channel.Values) (channel.Values, error) {
+func (k Kind) Complete(v channel.Values) (channel.Values, error) {
 	if err := CheckSubject(v[FieldSubject]); err != nil {
 		return nil, notification.BadField(FieldSubject, "%s", err)
 	}
 	if err := checkDefaults(v); err != nil {
 		return nil, err
+	}
+	if v[FieldOwn] != "" {
+		if why := k.Own.unusable(); why != "" {
+			return nil, notification.BadField(FieldOwn, "cannot be true: %s", why)
+		}
 	}
 	key, err := keyIn(v)
 	if err != nil {
@@ -114,5 +122,9 @@ func (k Kind) Open(_ string, v channel.Values) (push.Sender, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(Config{Key: key, Subject: v[FieldSubject], Server: k.Server, Defaults: Defaults{Title: v[FieldTitle], Icon: v[FieldIcon], URL: v[FieldURL]}, Targets: k.Targets, Client: k.Client})
+	cfg := Config{Key: key, Subject: v[FieldSubject], Server: k.Server, Defaults: Defaults{Title: v[FieldTitle], Icon: v[FieldIcon], URL: v[FieldURL]}, Targets: k.Targets, Client: k.Client}
+	if v[FieldOwn] != "" {
+		cfg.Own = k.Own
+	}
+	return New(cfg)
 }

@@ -169,6 +169,11 @@ func (s *signer) authorization(origin string, now time.Time) (string, error) {
 	return header, nil
 }
 
+// Token signs a token for a push service by itself, such as for tests of one.
+func (k *Key) Token(origin string, expires time.Time) (string, error) {
+	return (&signer{key: k}).token(origin, expires)
+}
+
 // token signs a JWT with ES256.
 func (s *signer) token(origin string, expires time.Time) (string, error) {
 	input, err := signingInput(origin, s.subject, expires)

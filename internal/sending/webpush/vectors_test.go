@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"godwit.dev/godwit/internal/access/urlguard"
 	"godwit.dev/godwit/internal/sending/sendertest"
 	"godwit.dev/godwit/internal/sending/sendertest/pushserver"
 )
@@ -38,7 +37,7 @@ const (
 
 func rfcSubscription(t testing.TB) *subscription {
 	t.Helper()
-	s, err := parseAddress([]byte(`{"endpoint":"https://push.example/p/1","keys":{"p256dh":"`+rfcUAPub+`","auth":"`+rfcAuth+`"}}`), urlguard.Targets{})
+	s, err := new(Sender).parseAddress([]byte(`{"endpoint":"https://push.example/p/1","keys":{"p256dh":"` + rfcUAPub + `","auth":"` + rfcAuth + `"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}

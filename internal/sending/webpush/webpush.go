@@ -30,6 +30,7 @@ type Config struct {
 
 	Defaults Defaults
 	Targets  urlguard.Targets // to which endpoints may lead. Browsers name those, so it is public addresses alone, but in tests
+	Own      *Own             // to whose endpoints messages go without the network; nil: none
 	Client   *http.Client     // nil: one of its own
 	Now      func() time.Time
 }
@@ -125,6 +126,11 @@ func isLabel(l string) bool {
 
 // Advice returns what a person should change in this sender's settings; empty: nothing.
 func (s *Sender) Advice() string {
+	if s.cfg.Own != nil {
+		if why := s.cfg.Own.unusable(); why != "" {
+			return FieldOwn + " has no effect: " + why
+		}
+	}
 	if err := CheckSubject(s.cfg.Subject); err != nil {
 		return "the VAPID subject " + err.Error() + ": set another, as in godwit channel set webpush --set subject=mailto:you@example.org"
 	}
@@ -149,7 +155,10 @@ func usableSubject(s string) error {
 
 // Send makes one attempt.
 func (s *Sender) Send(ctx context.Context, r push.Request) (push.Receipt, error) {
-	to, err := parseAddress(r.Address, s.cfg.Targets)
+	if s.cfg.Own.starting() { // which endpoints are its own is not known yet
+		return push.Receipt{}, &push.RetryError{Reason: "the push service of this server has not started yet"}
+	}
+	to, err := s.parseAddress(r.Address)
 	if err != nil {
 		return push.Receipt{}, &push.PermanentError{Reason: "subscription: " + err.Error()}
 	}
@@ -191,9 +200,12 @@ func (s *Sender) message(r *push.Request, to *subscription) (m message, err erro
 	return m, nil
 }
 
-// post sends a message over h2post. It uses net/http instead for servers without HTTP/2, for plain http, and for host names that must first
+// post hands a message to this server's own push service, or sends it over h2post. It uses net/http instead for servers without HTTP/2, for plain http, and for host names that must first
 // be converted to ASCII.
 func (s *Sender) post(ctx context.Context, m message, to *subscription, name string) (provider.Answer, error) {
+	if to.own {
+		return s.cfg.Own.post(ctx, m.header(), to.endpoint, m.body, name)
+	}
 	if s.posts != nil && to.endpoint.Scheme == "https" && ascii(to.endpoint.Host) {
 		answer, unsuited, err := provider.Post(ctx, s.posts, m.http2(to.endpoint), name, to.origin)
 		if !unsuited {
@@ -204,11 +216,7 @@ func (s *Sender) post(ctx context.Context, m message, to *subscription, name str
 	if err != nil {
 		return provider.Answer{}, &push.PermanentError{Reason: "the request cannot be made"}
 	}
-	req.URL, req.Host = to.endpoint, to.endpoint.Host
-	req.Header = http.Header{
-		"Authorization": {m.authorization}, "Content-Encoding": {valEncoding}, "Content-Type": {valType}, "User-Agent": {valAgent},
-		"Ttl": {m.ttl}, "Topic": {m.topic}, "Urgency": {m.urgency},
-	}
+	req.URL, req.Host, req.Header = to.endpoint, to.endpoint.Host, m.header()
 	return provider.Do(s.cfg.Client, req, name, to.origin)
 }
 
@@ -221,6 +229,13 @@ const (
 	valType     = "application/octet-stream"
 	valAgent    = "godwit"
 )
+
+func (m *message) header() http.Header {
+	return http.Header{
+		"Authorization": {m.authorization}, "Content-Encoding": {valEncoding}, "Content-Type": {valType}, "User-Agent": {valAgent},
+		"Ttl": {m.ttl}, "Topic": {m.topic}, "Urgency": {m.urgency},
+	}
+}
 
 func (m *message) http2(to *url.URL) *h2post.Request {
 	return &h2post.Request{
@@ -271,13 +286,19 @@ func (s *Sender) Recall(ctx context.Context, sent []push.Sent) []error {
 	})
 }
 
+// Delivers reports whether this server delivers to a push endpoint itself, so that its address may be private.
+func (s *Sender) Delivers(endpoint string) bool {
+	_, own := s.cfg.Own.find(endpoint)
+	return own
+}
+
 // Pace returns one scope for each push service's origin. No push service documents a rate.
 func (s *Sender) Pace(address json.RawMessage) push.Pace {
 	endpoint, _, _, err := fields(address)
 	if err != nil {
 		return push.Pace{}
 	}
-	_, origin, err := parseEndpoint(endpoint, s.cfg.Targets)
+	_, origin, _, err := s.parseEndpoint(endpoint)
 	if err != nil {
 		return push.Pace{}
 	}

@@ -34,5 +34,5 @@ func (a *admin) showModule(v *visit, p *module.Page) error {
 	if err != nil {
 		return err
 	}
-	return a.show(v, "module", p.Label, p.Path, modulePage{p.Label, view})
+	return a.show(v, "module", v.t(p.Label), p.Path, modulePage{p.Label, view})
 }

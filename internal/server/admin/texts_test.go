@@ -168,7 +168,7 @@ func textsOfCode(t *testing.T, all textSet) {
 }
 
 // advising are the files outside the package that say what needs attention, and their function that does; "": all do.
-var advising = map[string]string{"../watch/warnings.go": "", "../../cluster/views.go": "String", "../app/figures/nodes.go": "why"}
+var advising = map[string]string{"../watch/warnings.go": "", "../../cluster/views.go": "String", "../app/figures/nodes.go": "why", "../../gateway/pushgate/page.go": ""}
 
 // textsOfAdvice finds the texts about what needs attention: all literals of a few words.
 func textsOfAdvice(t *testing.T, all textSet) {

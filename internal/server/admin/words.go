@@ -23,7 +23,7 @@ func channelWord(ch push.Channel) string {
 // fieldWords are what people call the settings of channels.
 var fieldWords = map[string]string{
 	"subject": "Contact", "private_key": "Private key", "public_key": "Public key", "title": "Title of messages without one", "icon": "Icon of messages without one",
-	"url": "Page that messages lead to", "welcome": "Template of the greeting", "service_account": "Service account’s file", "base_url": "Another server", "key_id": "Key’s id",
+	"url": "Page that messages lead to", "welcome": "Template of the greeting", "own_service": "This server’s push service", "service_account": "Service account’s file", "base_url": "Another server", "key_id": "Key’s id",
 	"team_id": "Team’s id", "topic": "Bundle id of the app", "environment": "Environment", "token": "Bot’s token", "updates": "Listen to the bot", "secrets": "Signing secrets", "targets": "URLs for steps", "badge": "Number on the app’s icon",
 }
 

@@ -103,6 +103,7 @@ type channelSettings struct {
 	app, vapid      string
 	set, files      []string
 	enable, disable bool
+	own             bool
 }
 
 func (p *program) channelSetCommand() *cobra.Command {
@@ -122,6 +123,12 @@ files, never from arguments, which other users can see. Without flags it lists t
 			if err != nil {
 				return err
 			}
+			if cmd.Flags().Changed("own-service") {
+				if args[0] != string(push.WebPush) {
+					return usagef("--own-service is for the channel webpush")
+				}
+				body[webpush.FieldOwn] = o.own
+			}
 			if len(body) == 0 {
 				return p.printFields(fields)
 			}
@@ -138,6 +145,7 @@ files, never from arguments, which other users can see. Without flags it lists t
 	f.StringArrayVar(&o.set, "set", nil, "a setting as NAME=VALUE (repeatable)")
 	f.StringArrayVar(&o.files, "secret-file", nil, "a credential as NAME=FILE (repeatable)")
 	f.StringVar(&o.vapid, "import-vapid", "", "webpush: file with the VAPID key that browsers have subscribed with: JSON of web-push, PEM, or base64url")
+	f.BoolVar(&o.own, "own-service", false, "webpush: subscribers of this server's own push service get messages without the network; --own-service=false ends that")
 	f.BoolVar(&o.enable, "enable", false, "switch the channel on")
 	f.BoolVar(&o.disable, "disable", false, "switch the channel off")
 	p.channels().changeFlags(p, cmd, &o.app)

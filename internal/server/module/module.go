@@ -83,13 +83,6 @@ type Page struct {
 	Show        func(ctx context.Context, app string) (View, error)
 }
 
-// View is the content of a page: a sentence or two, and a table.
-type View struct {
-	Text     string
-	Headings []string
-	Rows     [][]string
-}
-
 // Gate admits connections. Gateways without a net.Listener ask it for each new peer.
 type Gate interface {
 	// Admit reports whether a connection is admitted; the caller calls leave when the connection is closed.

@@ -31,16 +31,22 @@ import (
 
 // All returns the modules of every server, in the order in which they start.
 func All() []module.Module {
+	own := new(webpush.Own)
+	browsers := channelOf(push.WebPush, func(o channel.Options) channel.Kind {
+		return webpush.Kind{Targets: o.Targets.Strangers(), Server: o.PublicURL, Own: own}
+	})
+	browsers.Start = func(context.Context, *module.Host) error { // after the push service, if there is one
+		own.Settle()
+		return nil
+	}
 	return []module.Module{
 		natsgate.Module(),
 		mqttgate.Module(),
-		pushgate.Module(),
+		pushgate.Module(own.Open),
 		docsite.Module(),
 		inboxes.Module(),
 		digests.Module(),
-		channelOf(push.WebPush, func(o channel.Options) channel.Kind {
-			return webpush.Kind{Targets: o.Targets.Strangers(), Server: o.PublicURL}
-		}),
+		browsers,
 		channelOf(push.FCM, func(o channel.Options) channel.Kind { return fcm.Kind{Targets: o.Targets} }),
 		channelOf(push.APNs, func(o channel.Options) channel.Kind { return apns.Kind{Targets: o.Targets} }),
 		channelOf(push.Telegram, func(o channel.Options) channel.Kind { return telegram.Kind{Targets: o.Targets} }),

@@ -159,11 +159,38 @@ func (s *Store) Sweep(ctx context.Context, since time.Time) (gone []string, more
 	return gone, len(gone) == sweepSlice, nil
 }
 
-// Count counts devices, channels, and the channels that only one sender may use.
-func (s *Store) Count(ctx context.Context) (devices, channels, bound int64, err error) {
+// Counts are numbers of devices, of channels, and of channels that only one sender may use.
+type Counts struct{ Devices, Channels, Bound int64 }
+
+// Count counts devices and channels.
+func (s *Store) Count(ctx context.Context) (n Counts, err error) {
 	err = s.DB.Read(ctx, "count push devices and channels", func(ctx context.Context, tx sqltx.Tx) error {
 		const all = "SELECT (SELECT count(*) FROM device), (SELECT count(*) FROM channel), (SELECT count(*) FROM channel WHERE sender <> '')"
-		return tx.Each(ctx, all, nil, func(r sqltx.Row) error { return r.Scan(&devices, &channels, &bound) })
+		return tx.Each(ctx, all, nil, func(r sqltx.Row) error { return r.Scan(&n.Devices, &n.Channels, &n.Bound) })
 	})
-	return devices, channels, bound, err
+	return n, err
+}
+
+// Device is a device, with the numbers of its channels and of those that only one sender may use.
+type Device struct {
+	ID              string
+	Seen            time.Time // a day ago at most if the device is connected
+	Channels, Bound int64
+}
+
+// Latest lists at most most devices, those first that came last.
+func (s *Store) Latest(ctx context.Context, most int) (list []Device, err error) {
+	const latest = "SELECT d.id, d.seen, (SELECT count(*) FROM channel c WHERE c.device = d.id), (SELECT count(*) FROM channel c WHERE c.device = d.id AND c.sender <> '') FROM device d ORDER BY d.seen DESC, d.id LIMIT $1"
+	err = s.DB.Read(ctx, "list push devices", func(ctx context.Context, tx sqltx.Tx) error {
+		list = nil
+		return tx.Each(ctx, latest, []any{most}, func(r sqltx.Row) error {
+			var d Device
+			var seen int64
+			err := r.Scan(&d.ID, &seen, &d.Channels, &d.Bound)
+			d.Seen = time.UnixMilli(seen)
+			list = append(list, d)
+			return err
+		})
+	})
+	return list, err
 }

@@ -111,9 +111,8 @@ func TestSweepDeletesDevicesWithTheirChannels(t *testing.T) {
 		if must[*channeldb.Channel](t)(s.Find(ctx, old)) != nil || must[*channeldb.Channel](t)(s.Find(ctx, young)) == nil {
 			t.Error("the wrong channels are left")
 		}
-		devices, channels, bound, err := s.Count(ctx)
-		if err != nil || devices != 1 || channels != 1 || bound != 1 {
-			t.Errorf("%d devices, %d channels, %d bound, %v; want 1 each", devices, channels, bound, err)
+		if n, err := s.Count(ctx); err != nil || n != (channeldb.Counts{Devices: 1, Channels: 1, Bound: 1}) {
+			t.Errorf("%+v, %v; want 1 each", n, err)
 		}
 	})
 }
@@ -141,4 +140,27 @@ func TestDeviceHasNoMoreChannelsThanAllowed(t *testing.T) {
 			t.Errorf("%d of %d registrations at once were accepted, want %d", made, tries, s.Most)
 		}
 	})
+}
+
+func TestLatestDevicesComeFirst(t *testing.T) {
+	each(t, func(t *testing.T, s *channeldb.Store, at *clock) {
+		ctx, token := t.Context(), must[string](t)
+		for _, c := range []struct{ device, channel, sender string }{{"a", "1", ""}, {"b", "1", "k"}, {"b", "2", ""}, {"c", "1", "k"}} {
+			at.at = at.at.Add(time.Second)
+			token(s.Register(ctx, c.device, c.channel, c.sender))
+		}
+		seen := at.at
+		list, err := s.Latest(ctx, 2)
+		want := []channeldb.Device{{ID: "c", Seen: seen, Channels: 1, Bound: 1}, {ID: "b", Seen: seen.Add(-time.Second), Channels: 2, Bound: 1}}
+		if err != nil || len(list) != 2 || !same(list[0], want[0]) || !same(list[1], want[1]) {
+			t.Errorf("%+v, %v; want %+v", list, err, want)
+		}
+	})
+}
+
+// same compares devices to the millisecond.
+func same(a, b channeldb.Device) bool {
+	at := a.Seen.UnixMilli() == b.Seen.UnixMilli()
+	a.Seen, b.Seen = time.Time{}, time.Time{}
+	return at && a == b
 }

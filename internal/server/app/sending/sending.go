@@ -62,8 +62,8 @@ func Start(g *ground.Ground, c *core.Core, channels *channel.Service) (*Sending,
 	g.Steps.AddRun("welcomes", ground.StorePatience, greeter.Run)
 	s.Activities = startActivities(g, c, channels)
 	s.Endpoints = endpoint.New(endpoint.Config{
-		Store: g.Stores.Endpoints, Now: g.Stores.Clock, Targets: g.Settings.Targets(), Created: greeter.Greet, Followed: s.Activities.Followed,
-		Deleted: g.Eraser.Deleted,
+		Store: g.Stores.Endpoints, Now: g.Stores.Clock, Targets: g.Settings.Targets(), Delivers: channels.Delivers, Created: greeter.Greet,
+		Followed: s.Activities.Followed, Deleted: g.Eraser.Deleted,
 	})
 	s.Escalations = startEscalations(g, c, s, tokens, sends)
 	g.Steps.AddRun("bots", ground.StorePatience, telegram.NewBots(channels, s.Endpoints, s.press(tokens), g.Own("bots"), g.Log).Run)
