@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"godwit.dev/godwit/internal/engine/stage"
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
