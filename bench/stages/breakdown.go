@@ -149,6 +149,9 @@ func (b *Breakdown) Predict(cpu float64, n int) Prediction {
 // Allows returns the units a second that a place allows on a machine with n cores: until the busiest of its goroutines is busy all the time. It has at
 // least its part of the work, and no less than the busiest had when the server was profiled: one connection stays on one loop.
 func (b *Breakdown) Allows(at *Place, cpu float64, n int) float64 {
-	busiest := max(at.CPU/float64(at.follow.on(n)), at.Most)
+	busiest := at.Most
+	if at.follow != several {
+		busiest = max(busiest, at.CPU/float64(at.follow.on(n)))
+	}
 	return b.Total / (busiest * cpu)
 }

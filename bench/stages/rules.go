@@ -72,7 +72,7 @@ const (
 	one     lanes = iota // one, whatever the machine
 	halves               // half as many as cores
 	cores                // as many as cores
-	several              // a number that does not follow the cores; what all do together counts as one's, which is the worst case
+	several              // a number that does not follow the cores
 )
 
 // on returns how many there are on a machine with n cores.
