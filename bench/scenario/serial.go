@@ -122,10 +122,10 @@ func tellSerial(r *report.Result, b *stages.Breakdown, unit string, cpu float64,
 	for _, s := range b.Stages {
 		r.Add(group, s.Stage, "µs", s.CPU/b.Total*cpu*1e6)
 	}
-	const serial = "one goroutine or lock, of all CPU time"
+	const serial = "the busiest goroutine of a kind, or a lock, of all CPU time"
 	for i := range b.Places {
 		if p := &b.Places[i]; p.Most >= leastShare*b.Total {
-			r.Add(serial, placeName(p), "%", 100*p.Most/b.Total)
+			r.Add(serial, p.Name, "%", 100*p.Most/b.Total)
 		}
 	}
 	r.Draw(group)
@@ -164,13 +164,6 @@ func tellSerial(r *report.Result, b *stages.Breakdown, unit string, cpu float64,
 
 // mostLimits is how many places a plot shows beside the prediction: the busiest.
 const mostLimits = 4
-
-func placeName(p *stages.Place) string {
-	if p.Lanes > 1 {
-		return fmt.Sprintf("%s, the busiest of %d", p.Name, p.Lanes)
-	}
-	return p.Name
-}
 
 // load profiles a load of publishers and subscribers.
 func (s *Serial) load(ctx context.Context, of *serialLoad, run int) (units, cpu float64, err error) {
