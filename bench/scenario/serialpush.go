@@ -10,7 +10,7 @@ import (
 	"godwit.dev/godwit/bench/testbed"
 )
 
-// longProfile is the span of profiles of work that ends by itself. The server does next to nothing in what is left of it.
+// longProfile is the span of profiles of work that ends by itself. The server rests for the remaining time.
 const longProfile = 15 * time.Second
 
 // campaign profiles a campaign to a test FCM in a process of its own.

@@ -110,7 +110,7 @@ func TestGoroutinesThatDivideTheWorkAreKeptApart(t *testing.T) {
 	if p := b.Busiest(); p.Name != "teller" {
 		t.Errorf("the busiest is %+v", p)
 	}
-	// The busiest teller has half of 10 µs, also where there are eight; the only one of two cores has 80 % of them.
+	// The busiest teller has 5 of 10 µs, also among eight. A single one has 8 µs.
 	if p := b.Predict(10e-6, 16); p.Limit != "teller" || math.Round(p.Rate) != 200_000 {
 		t.Errorf("16 cores: %+v", p)
 	}
@@ -171,7 +171,7 @@ func TestCommitsOfCallersAreTheWriters(t *testing.T) {
 	}
 }
 
-// testdata/fanout.pb.gz is a profile of a server with 16 threads, of which 8 tell, on two cores: `godwit bench serial fanout --for 8s`.
+// testdata/fanout.pb.gz is a profile of a server with 16 threads and 8 tellers on two cores: `godwit bench serial fanout --for 8s`.
 func TestRecordedProfile(t *testing.T) {
 	f, err := os.Open(filepath.Join("testdata", "fanout.pb.gz"))
 	if err != nil {

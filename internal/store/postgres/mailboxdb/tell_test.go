@@ -11,7 +11,7 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
-// hearer keeps what it is told of each recipient, and waits until so many calls are under way at once.
+// hearer keeps the positions of each recipient. Its calls wait until all are under way.
 type hearer struct {
 	atOnce *sync.WaitGroup
 	mu     sync.Mutex

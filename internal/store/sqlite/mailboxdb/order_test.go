@@ -22,7 +22,7 @@ import (
 	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
-// TestSessionsKeepTheOrderOfEachRecipient: 10,000 sessions on the real store and mailbox, with publishes to one and to many, some of which ask for no
+// TestSessionsKeepTheOrderOfEachRecipient: 10,000 sessions on the real store and mailbox, with publishes to one and to many, some without
 // acknowledgement, replacements and recalls. See "What may happen in which order" in the DESIGN.md of package session.
 func TestSessionsKeepTheOrderOfEachRecipient(t *testing.T) {
 	inShards(t, 40, 1000, func(t *testing.T, tellers int, more func(int) bool) {
