@@ -450,6 +450,13 @@ RESULT_inbox-publish := inbox --runs 1 --recipients 0 --pairs 11
 RESULT_console := console --runs 1
 WITHIN_console := 600
 
+# What is serial, on a machine that does nothing else: half a minute each.
+SERIAL_LOADS := unicast fanout fanout-none topics storm objects campaign gateway
+$(foreach l,$(SERIAL_LOADS),$(eval RESULT_serial-$(l) := serial $(l) --runs 3))
+
+.PHONY: serial-results
+serial-results: build $(addprefix result-serial-,$(SERIAL_LOADS)) ## measure where CPU time goes and what more cores would bring
+
 # Twenty minutes, so it is made only when it is asked for.
 RESULT_cluster-horizon := cluster horizon --runs 1 --before 2m
 WITHIN_cluster-horizon := 1500

@@ -89,6 +89,7 @@ A server under --url must be a development server (--dev) on this machine: laten
 		b.idleCommand(), b.acceptCommand(), b.besideFlag(b.stormCommand()), b.matrixCommand(), b.compareCommand(), b.mqttCommand(), b.objectsCommand(), b.reportCommand(),
 		b.workerCommand(), b.besideFlag(b.escalationCommand()), b.phonesCommand(), b.gatewayCommand(), b.gatewayPartCommand(), b.clusterCommand(), b.besideFlag(b.storeCommand()),
 		b.nammayatriCommand(), b.sourcesCommand(), b.docsCommand(), b.consoleCommand(), b.inboxCommand(), b.planetCommand(), b.pushCommand(),
+		b.besideFlag(b.serialCommand()),
 	)
 	return cmd
 }

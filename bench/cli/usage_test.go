@@ -106,6 +106,12 @@ bench mqtt --rate -1
 bench mqtt --settle 0s
 bench mqtt --url http://127.0.0.1:1
 bench compare --fan 0
+bench serial pigeon
+bench serial
+bench serial fanout --threads 0
+bench serial fanout --for 0s
+bench serial fanout --clients -1
+bench serial gateway --url http://127.0.0.1:1
 bench compare --for 0s
 bench report
 bench objects scale --over -1s

@@ -99,6 +99,10 @@ func (s *Storm) one(ctx context.Context, r *report.Result, run int) error {
 	if err != nil {
 		return err
 	}
+	var profile *testbed.Profile
+	if s.Testbed.Profile != "" {
+		profile = testbed.StartProfile(ctx, site.Servers[0], longProfile, profileName(s.Testbed.Profile, run))
+	}
 	w := meter.Start(site.PIDs(), 20*time.Millisecond)
 	begun := time.Now()
 	replies, err := site.Each(ctx, func(*testbed.Subscribers) worker.Request {
@@ -133,7 +137,7 @@ func (s *Storm) one(ctx context.Context, r *report.Result, run int) error {
 	}
 	r.Add("", "deliveries twice", "", float64(c.Duplicates))
 	s.tellMemory(r, run, steady, samples)
-	return nil
+	return profile.Wait()
 }
 
 // steady waits until memory has settled with all clients connected, and returns the lowest reading.

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"godwit.dev/godwit/internal/engine/stage"
 	"godwit.dev/godwit/internal/engine/timerwheel"
 )
 
@@ -128,8 +129,11 @@ func New(cfg Config, log *slog.Logger) (*Reactor, error) {
 		r.loops = append(r.loops, newLoop(r, p))
 	}
 	r.ctx, r.stop = context.WithCancel(context.Background())
-	for _, l := range r.loops {
-		r.wg.Go(l.run)
+	for i, l := range r.loops {
+		r.wg.Go(func() {
+			stage.Mark("loop", i)
+			l.run()
+		})
 	}
 	r.wg.Go(r.tick)
 	r.wg.Go(r.guardBudget)

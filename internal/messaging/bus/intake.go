@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"godwit.dev/godwit/internal/engine/stage"
 	"godwit.dev/godwit/internal/messaging/topic"
 )
 
@@ -130,7 +131,10 @@ func (in *intake) start() {
 	in.ch = make(chan *nats.Msg, inRow)
 	for i := range in.callers {
 		in.callers[i] = newCaller(in.counts)
-		in.ended.Go(func() { in.callers[i].run(in.done) })
+		in.ended.Go(func() {
+			stage.Mark("caller of topics", i)
+			in.callers[i].run(in.done)
+		})
 	}
 	in.ended.Go(in.take)
 }

@@ -3,8 +3,10 @@ package pubsub
 import (
 	"encoding/base64"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"godwit.dev/godwit/internal/messaging/topic"
@@ -55,7 +57,7 @@ type post struct {
 type followed struct {
 	parent string // the publisher's traceparent
 	begun  time.Time
-	sent   int // how many sessions it was written to
+	sent   atomic.Int32 // how many sessions it was written to
 }
 
 // follow returns the trace of a message, if there is one.
@@ -233,17 +235,42 @@ func (f *fan) take(done []item) []item {
 func (f *fan) spread(items []item) {
 	of := items[0].feed
 	f.members = of.listed(f.members[:0])
-	for _, m := range f.members {
-		m.offer(of, items)
-	}
+	f.offer(of, items)
 	clear(f.members)
 	if cap(f.members) > keepListed {
 		f.members = nil
 	}
 	for i := range items {
-		if p := items[i].post; p != nil && p.trace != nil && p.trace.sent > 0 {
-			f.svc.cfg.Tracer.Spread(f.app, p.Topic, p.trace.parent, p.trace.begun, p.trace.sent)
+		if p := items[i].post; p != nil && p.trace != nil && p.trace.sent.Load() > 0 {
+			f.svc.cfg.Tracer.Spread(f.app, p.Topic, p.trace.parent, p.trace.begun, int(p.trace.sent.Load()))
 		}
+	}
+}
+
+// spreadFrom is the number of sessions from which a second goroutine pays.
+const spreadFrom = 128
+
+// offer sends messages to the members: on machines with four cores or more several goroutines do, each to members of its own. It returns when all have them, so
+// that each member gets messages in their order.
+func (f *fan) offer(of *feed, items []item) {
+	all := f.members
+	parts := min(f.svc.cfg.Spreaders, len(all)/spreadFrom)
+	if parts < 2 {
+		offerEach(of, items, all)
+		return
+	}
+	var others sync.WaitGroup
+	each := (len(all) + parts - 1) / parts
+	for part := range slices.Chunk(all[each:], each) {
+		others.Go(func() { offerEach(of, items, part) })
+	}
+	offerEach(of, items, all[:each])
+	others.Wait()
+}
+
+func offerEach(of *feed, items []item, to []*subscriber) {
+	for _, m := range to {
+		m.offer(of, items)
 	}
 }
 

@@ -52,6 +52,8 @@ type Config struct {
 	Tracer Tracer // nil: nothing is traced
 	// QueueShare is how many bytes may already wait in a session's connection when another message is added; 0: 128 KB.
 	QueueShare int
+	// Spreaders is how many goroutines at once pass messages to many sessions; 0: half as many as there are cores.
+	Spreaders int
 }
 
 // Tracer follows messages of topics by the traceparent that travels with them.
@@ -87,6 +89,9 @@ func New(cfg Config) *Service {
 	}
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	if cfg.Spreaders == 0 {
+		cfg.Spreaders = runtime.GOMAXPROCS(0) / 2
 	}
 	s := &Service{cfg: cfg, bus: cfg.Bus, apps: make(map[string]*fan)}
 	s.ctx, s.stop = context.WithCancel(context.Background())

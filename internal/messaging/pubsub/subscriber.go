@@ -181,20 +181,22 @@ func (s *subscriber) offer(of *feed, items []item) {
 		s.to.Cork()
 		defer s.to.Uncork()
 	}
+	sent := uint64(0)
 	for i := range items {
 		switch it := &items[i]; {
 		case it.post == nil:
 			s.miss(it.lost)
 		case s.overlaps && !s.first(of, it.post.Topic):
 		case s.tellGap() && s.write(it.post.encoded(s.to.Format())):
-			s.fan.svc.counts.sent.Add(1)
+			sent++
 			if it.post.trace != nil {
-				it.post.trace.sent++
+				it.post.trace.sent.Add(1)
 			}
 		default:
 			s.miss(1)
 		}
 	}
+	s.fan.svc.counts.sent.Add(sent)
 	s.tellGap()
 }
 

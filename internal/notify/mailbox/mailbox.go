@@ -120,7 +120,7 @@ func (m *Mailbox) RouteTo(r Router, p Presence) { m.above.Store(&sessions{r, p})
 func (m *Mailbox) EscalateTo(e Escalations) { m.steps.Store(&e) }
 
 // FollowInboxes calls f with the inboxes that each commit of this node has changed, beside those that were given before. f must not keep its
-// argument or wait. Calls come one after the other.
+// argument or wait. Calls with one inbox come one after the other; others may come at the same time.
 func (m *Mailbox) FollowInboxes(f func([]inbox.Change)) {
 	var all []func([]inbox.Change)
 	if before := m.marked.Load(); before != nil {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/engine/pause"
+	"godwit.dev/godwit/internal/engine/stage"
 	"godwit.dev/godwit/internal/objects/object"
 	"godwit.dev/godwit/internal/objects/object/objectstore"
 )
@@ -112,10 +113,13 @@ func (s *Service) startWorkers() {
 	if n == 0 {
 		n = runtime.GOMAXPROCS(0)
 	}
-	for range n {
+	for i := range n {
 		ln := &fanoutWorker{wake: make(chan struct{}, 1), until: time.Now().Add(idleWorker)}
 		s.workers = append(s.workers, ln)
-		s.running.Go(func() { s.runWorker(s.ctx, ln) })
+		s.running.Go(func() {
+			stage.Mark("objects' worker", i)
+			s.runWorker(s.ctx, ln)
+		})
 	}
 }
 

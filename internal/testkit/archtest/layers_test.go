@@ -38,6 +38,7 @@ var places = map[string]layer{
 	"internal/server/module":          adapter,    // how adapters join the server
 	"internal/server/httpapi/call":    capability, // leaf: a request being handled
 	"internal/engine/pause":           domain,     // leaf: waits between tries
+	"internal/engine/stage":           domain,     // leaf: names of goroutines in profiles
 	"internal/engine/shrink":          domain,     // leaf: a map whose memory follows its size
 	"internal/engine/memory":          domain,     // leaf: the collector
 	"internal/server/certs":           domain,     // leaf: certificates from files
@@ -348,7 +349,7 @@ func TestReactorKnowsBytesOnly(t *testing.T) {
 		}
 		for _, imported := range f.imports() {
 			local, ours := strings.CutPrefix(imported, "./")
-			if ours && local != "internal/engine/timerwheel" && !strings.HasPrefix(local, "internal/engine/reactor") {
+			if ours && local != "internal/engine/timerwheel" && local != "internal/engine/stage" && !strings.HasPrefix(local, "internal/engine/reactor") {
 				t.Errorf("%s imports %s: the reactor knows bytes, not notifications", f.path, local)
 			}
 		}

@@ -319,8 +319,8 @@ func (l *lane) told() {
 	if len(l.did.tell.Inboxes) > 0 {
 		l.s.used.Store(true)
 	}
-	if obs, tell := l.s.obs.Load(), &l.did.tell; obs != nil && len(tell.Stored)+len(tell.Due)+len(tell.Settled)+len(tell.Inboxes) > 0 {
-		(*obs).Committed(tell)
+	if obs, tell := l.s.obs.Load(), &l.did.tell; obs != nil && tell.Size() > 0 {
+		tellInParts(*obs, tell, l.s.cfg.Tellers)
 	}
 }
 

@@ -9,10 +9,12 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"godwit.dev/godwit/internal/engine/stage"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/store/notes"
 	"godwit.dev/godwit/internal/store/postgres/pgdb"
@@ -37,6 +39,7 @@ type Config struct {
 	Reach      *pgdb.Reach
 	Schema     string           // "" is godwit_mailbox
 	MaxPending int              // limits the unsettled notifications of one recipient; 0: 1000
+	Tellers    int              // goroutines that report a large commit of a lane; 0: half of the cores, divided by the lanes
 	Lanes      int              // commits under way at once, at most shards; 0: 2. More rows in each commit save work; more commits do not
 	Node       string           // this node's name, for the record of attempts
 	NoAttempts bool             // attempts to deliver copies to connections are not recorded
@@ -59,6 +62,9 @@ func (c *Config) setDefaults() {
 		c.Lanes = 2
 	}
 	c.Lanes = min(c.Lanes, shards)
+	if c.Tellers <= 0 {
+		c.Tellers = max(1, runtime.GOMAXPROCS(0)/2/c.Lanes)
+	}
 	if c.Log == nil {
 		c.Log = slog.New(slog.DiscardHandler)
 	}
@@ -135,7 +141,10 @@ func Open(ctx context.Context, cfg Config) (*Store, error) {
 	for i := range cfg.Lanes {
 		l := newLane(s, i)
 		s.lanes = append(s.lanes, l)
-		s.wg.Go(l.run)
+		s.wg.Go(func() {
+			stage.Mark("lane", i)
+			l.run()
+		})
 	}
 	s.wg.Go(s.keepNoting)
 	s.wg.Go(s.tables.keep)

@@ -19,11 +19,7 @@ type committed struct {
 }
 
 // size returns how many copies and inboxes the batch names.
-func (c *committed) size() int { return sizeOf(&c.batch) }
-
-func sizeOf(b *mailbox.Batch) int {
-	return len(b.Stored) + len(b.Due) + len(b.Settled) + len(b.Inboxes)
-}
+func (c *committed) size() int { return c.batch.Size() }
 
 // add appends a later commit.
 func (c *committed) add(d *committed) {

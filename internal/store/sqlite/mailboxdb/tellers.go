@@ -6,6 +6,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"godwit.dev/godwit/internal/engine/stage"
 	"godwit.dev/godwit/internal/notify/mailbox"
 )
 
@@ -55,7 +56,10 @@ func (t *tellers) start(s *Store, n int) {
 	t.store, t.seed, t.queues = s, maphash.MakeSeed(), make([]chan telling, min(n, maxTellers))
 	for i := range t.queues {
 		t.queues[i] = make(chan telling, maxTellings)
-		t.wg.Go(func() { t.run(t.queues[i]) })
+		t.wg.Go(func() {
+			stage.Mark("teller", i)
+			t.run(t.queues[i])
+		})
 	}
 }
 
@@ -95,10 +99,10 @@ func (t *tellers) share(c *committed, obs mailbox.Observer) bool {
 	if c.parts == nil {
 		c.parts = make([]part, len(t.queues))
 	}
-	t.split(c)
+	c.batch.Divide(func(recipient string) *mailbox.Batch { return &c.parts[t.of(recipient)].batch })
 	var filled uint64
 	for i := range c.parts {
-		if sizeOf(&c.parts[i].batch) > 0 {
+		if c.parts[i].batch.Size() > 0 {
 			filled |= 1 << i
 		}
 	}
@@ -144,25 +148,4 @@ func (t *tellers) await(c *committed, filled uint64) {
 // of returns the teller that has a recipient.
 func (t *tellers) of(recipient string) int {
 	return int(maphash.String(t.seed, recipient) % uint64(len(t.queues))) //nolint:gosec // less than maxTellers
-}
-
-// split copies what a commit names into the parts of the tellers that have the recipients.
-func (t *tellers) split(c *committed) {
-	of := func(recipient string) *mailbox.Batch { return &c.parts[t.of(recipient)].batch }
-	for i := range c.batch.Stored {
-		b := of(c.batch.Stored[i].Recipient)
-		b.Stored = append(b.Stored, c.batch.Stored[i])
-	}
-	for i := range c.batch.Due {
-		b := of(c.batch.Due[i].Recipient)
-		b.Due = append(b.Due, c.batch.Due[i])
-	}
-	for i := range c.batch.Settled {
-		b := of(c.batch.Settled[i].Recipient)
-		b.Settled = append(b.Settled, c.batch.Settled[i])
-	}
-	for i := range c.batch.Inboxes {
-		b := of(c.batch.Inboxes[i].Recipient)
-		b.Inboxes = append(b.Inboxes, c.batch.Inboxes[i])
-	}
 }

@@ -1,12 +1,14 @@
 package mailboxdb_test
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/testkit/eventually"
@@ -62,62 +64,91 @@ func (j *judge) Committed(b *mailbox.Batch) {
 	}
 }
 
-// TestTellersKeepTheOrderOfEachRecipient: publishers and acknowledgements at the same time.
-func TestTellersKeepTheOrderOfEachRecipient(t *testing.T) {
+// orderFor lets the order tests publish for a time in the place of a number of rounds: `go test -race -run KeepTheOrder -order-for 10m -timeout 40m`.
+var orderFor = flag.Duration("order-for", 0, "how long each part of the tests of order publishes; 0: some rounds")
+
+// inShards runs a test with 1, 2 and 8 tellers, and tells it until when each publisher goes on after its nth round.
+func inShards(t *testing.T, few, all int, test func(t *testing.T, tellers int, more func(n int) bool)) {
 	for _, tellers := range []int{1, 2, 8} {
 		t.Run(fmt.Sprint(tellers), func(t *testing.T) {
 			t.Parallel()
-			cfg := config()
-			cfg.Tellers = tellers
-			s := openAt(t, filepath.Join(t.TempDir(), "m.db"), cfg)
-			everybody := make([]string, thorough.Rounds(500, 10_000))
-			j := &judge{t: t, of: make(map[string]*told)}
-			for i := range everybody {
-				everybody[i] = fmt.Sprint("r", i)
-				j.of[everybody[i]] = &told{open: make(map[string]bool)}
-			}
-			s.Observe(j)
-			var publishers sync.WaitGroup
-			var copies atomic.Int64
-			for p := range 8 {
-				publishers.Go(func() {
-					for n := range thorough.Rounds(60, 2000) {
-						id := fmt.Sprint("n", p, "-", n)
-						to := []string{everybody[rand.N(len(everybody))]}
-						if n%8 == 0 { // a fan-out
-							from := rand.N(len(everybody) - 100)
-							to = everybody[from : from+100]
-						}
-						copies.Add(int64(len(to)))
-						if err := s.Append(t.Context(), []*mailbox.Append{publishOf(id, 10, to...)}); err != nil {
-							t.Error(err)
-						}
-						var acks []*mailbox.Settle
-						for _, recipient := range to {
-							acks = append(acks, ackOf(publishOf(id, 0, recipient)))
-						}
-						if n%3 == 0 {
-							s.SettleLater(acks)
-						} else if err := s.Settle(t.Context(), acks); err != nil {
-							t.Error(err)
-						}
-					}
-				})
-			}
-			publishers.Wait()
-			if err := s.Close(); err != nil {
-				t.Fatal(err)
-			}
-			if n, want := j.n.Load(), copies.Load(); n != want {
-				t.Errorf("%d copies were told, %d were stored", n, want)
-			}
-			for recipient, r := range j.of {
-				if len(r.open) > 0 {
-					t.Errorf("%s: the end of %v is not told", recipient, r.open)
+			until := time.Now().Add(*orderFor)
+			test(t, tellers, func(n int) bool {
+				if *orderFor > 0 {
+					return time.Now().Before(until)
 				}
-			}
+				return n < thorough.Rounds(few, all)
+			})
 		})
 	}
+}
+
+// crowd is the number of recipients whose order is checked.
+const crowd = 10_000
+
+func crowdOf(prefix string) []string {
+	all := make([]string, crowd)
+	for i := range all {
+		all[i] = fmt.Sprint(prefix, i)
+	}
+	return all
+}
+
+// TestTellersKeepTheOrderOfEachRecipient: publishers and acknowledgements at the same time.
+func TestTellersKeepTheOrderOfEachRecipient(t *testing.T) {
+	inShards(t, 60, 2000, func(t *testing.T, tellers int, more func(int) bool) {
+		cfg := config()
+		cfg.Tellers = tellers
+		s := openAt(t, filepath.Join(t.TempDir(), "m.db"), cfg)
+		everybody := crowdOf("r")
+		j := &judge{t: t, of: make(map[string]*told)}
+		for _, r := range everybody {
+			j.of[r] = &told{open: make(map[string]bool)}
+		}
+		s.Observe(j)
+		var publishers sync.WaitGroup
+		var copies atomic.Int64
+		for p := range 8 {
+			publishers.Go(func() {
+				for n := 0; more(n); n++ {
+					id := fmt.Sprint("n", p, "-", n)
+					to := []string{everybody[rand.N(len(everybody))]}
+					switch {
+					case n%8 == 0: // a fan-out
+						from := rand.N(len(everybody) - 100)
+						to = everybody[from : from+100]
+					case n%2 == 0: // the same few again and again
+						to = everybody[:1+rand.N(3)]
+					}
+					copies.Add(int64(len(to)))
+					if err := s.Append(t.Context(), []*mailbox.Append{publishOf(id, 10, to...)}); err != nil {
+						t.Error(err)
+					}
+					var acks []*mailbox.Settle
+					for _, recipient := range to {
+						acks = append(acks, ackOf(publishOf(id, 0, recipient)))
+					}
+					if n%3 == 0 {
+						s.SettleLater(acks)
+					} else if err := s.Settle(t.Context(), acks); err != nil {
+						t.Error(err)
+					}
+				}
+			})
+		}
+		publishers.Wait()
+		if err := s.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if n, want := j.n.Load(), copies.Load(); n != want {
+			t.Errorf("%d copies were told, %d were stored", n, want)
+		}
+		for recipient, r := range j.of {
+			if len(r.open) > 0 {
+				t.Errorf("%s: the end of %v is not told", recipient, r.open)
+			}
+		}
+	})
 }
 
 // gate lets no commit of one recipient pass until it is opened.

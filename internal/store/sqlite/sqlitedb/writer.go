@@ -12,6 +12,7 @@ import (
 	lib "modernc.org/sqlite/lib"
 	"zombiezen.com/go/sqlite"
 
+	"godwit.dev/godwit/internal/engine/stage"
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/store/sqlite/walfile"
 )
@@ -234,6 +235,7 @@ func (w *writer) lazyElapsed() {
 
 func (w *writer) run() {
 	defer close(w.done)
+	stage.Mark("writer of "+filepath.Base(w.db.path), 0)
 	for {
 		w.turn.Lock()
 		if n := w.restart.Swap(0); n > 0 {
