@@ -39,6 +39,7 @@ func (b *bench) inboxCommand() *cobra.Command {
 	f.IntVar(&in.Size, "size", 200, "bytes of a content")
 	f.IntVar(&in.Reads, "reads", 10_000, "how many first pages, and how many counts, to read")
 	f.IntVar(&in.Pairs, "pairs", 5, "how often to publish without and with inbox; 0: that is not measured")
+	f.Float64SliceVar(&in.Rates, "rates", []float64{1000, 10_000, 0}, "publishes a second, one after the other; 0: as fast as they are answered")
 	f.DurationVar(&in.For, "for", 5*time.Second, "how long each publishes")
 	return cmd
 }

@@ -27,7 +27,8 @@ type Inbox struct {
 	Kept       int // items of each
 	Size       int // bytes of a content
 	Reads      int
-	Pairs      int // of publishes without and with inbox; 0: that is not measured
+	Pairs      int       // of publishes without and with inbox, for each rate; 0: that is not measured
+	Rates      []float64 // publishes a second; 0: as fast as they are answered
 	For        time.Duration
 }
 
@@ -37,12 +38,17 @@ const firstPage = 20
 // Run measures.
 func (in *Inbox) Run(ctx context.Context) (*report.Result, error) {
 	r := in.begin("inbox", "inboxes: the first page and the counts among many, their disk, and what a kept publish costs",
-		set("recipients", in.Recipients), set("items of each", in.Kept), set("content", fmt.Sprintf("%d B", in.Size)), set("reads", in.Reads), set("pairs", in.Pairs))
+		set("recipients", in.Recipients), set("items of each", in.Kept), set("content", fmt.Sprintf("%d B", in.Size)), set("reads", in.Reads), set("pairs", in.Pairs), set("rates", in.Rates))
 	return r, in.runs(ctx, func(ctx context.Context, _ int) error {
 		if err := in.read(ctx, r); err != nil {
 			return err
 		}
-		return in.publish(ctx, r)
+		for _, rate := range in.Rates {
+			if err := in.publish(ctx, r, rate); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
@@ -141,30 +147,36 @@ func (w *inboxReader) get(ctx context.Context, path string, total int) (took tim
 }
 
 // publish measures the same load without and with inbox in turn, so that other work of the machine affects both alike.
-func (in *Inbox) publish(ctx context.Context, r *report.Result) error {
+func (in *Inbox) publish(ctx context.Context, r *report.Result, rate float64) error {
+	groups := [2]string{"publish without inbox", "publish with inbox"}
+	if rate > 0 {
+		groups = [2]string{report.Format(rate) + "/s without inbox", report.Format(rate) + "/s with inbox"}
+	}
 	for pair := range in.Pairs {
-		var rate, cpu [2]float64
+		var done, cpu [2]float64
 		for turn := range 2 {
 			kept := (turn + pair) % 2 // who goes first alternates
 			l := Load{
 				Common: in.Common, Servers: 1, Clients: 1000, Publishers: 64, Size: in.Size, Transport: loadgen.WebSocketJSON, Batch: 1,
-				Warmup: 2 * time.Second, For: in.For, Kept: kept == 1,
+				Warmup: 2 * time.Second, For: in.For, Kept: kept == 1, Rate: rate,
 			}
-			group := []string{"publish without inbox", "publish with inbox"}[kept]
+			group := groups[kept]
 			l.Testbed.Say("pair %d: %s", pair+1, group)
 			o, err := l.measure(ctx, pair)
 			if err != nil {
 				return err
 			}
-			rate[kept] = float64(o.Published.Accepted) / o.Published.Seconds
+			done[kept] = float64(o.Published.Accepted) / o.Published.Seconds
 			cpu[kept] = meter.CPU(o.Server) / float64(max(o.Counts.Received, 1)) * 1e6
-			r.Add(group, "publishes accepted, delivered and acknowledged", "/s", rate[kept])
+			r.Add(group, "publishes accepted, delivered and acknowledged", "/s", done[kept])
 			r.Add(group, "server CPU each", "µs", cpu[kept])
 			lost, _ := arrived(o.Expected, o.Counts.Received)
 			r.Add(group, "deliveries missing", "", float64(lost))
 		}
-		r.Add("publish with inbox", "rate to that without", "×", rate[1]/rate[0])
-		r.Add("publish with inbox", "server CPU to that without", "×", cpu[1]/cpu[0])
+		if rate == 0 {
+			r.Add(groups[1], "rate to that without", "×", done[1]/done[0])
+		}
+		r.Add(groups[1], "server CPU to that without", "×", cpu[1]/cpu[0])
 	}
 	return nil
 }
