@@ -5,7 +5,7 @@ package dev.godwit
 import kotlinx.coroutines.flow.Flow
 
 /**
- * A request of the HTTP API. This library has functions for what most programs need; the API's reference has all requests.
+ * A request of the HTTP API. The most common requests have functions of their own in this library.
  *
  * ```
  * val channels = client.call(ApiCall("GET", "channels"))
