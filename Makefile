@@ -243,6 +243,7 @@ kotlin-test-all: maven
 	cd clients/kotlin && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) install
 	cd clients/kotlin/grpc && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) install
 	cd clients/kotlin/consumer && $(MAVEN) --offline compile
+	cd clients/kotlin/shrunk && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) test
 	cd examples/android && $(MAVEN) test
 	@for home in $(JAVA_HOMES); do echo "with $$home"; for d in clients/kotlin clients/kotlin/grpc; do \
 		(cd $$d && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) surefire:test -Dtest.jvm=$$home/bin/java) || exit 1; done; done
