@@ -24,7 +24,6 @@ import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 import java.util.zip.ZipFile;
 import org.junit.jupiter.api.Test;
-import org.junit.jupiter.api.condition.EnabledIfEnvironmentVariable;
 import org.junit.jupiter.api.io.TempDir;
 
 /** A program works after R8 has removed what it does not use and renamed the rest, as Android's build tools have it do to an app. */
@@ -54,15 +53,14 @@ class ShrunkTest {
     }
 
     /** Runs R8. */
-    private Path shrink(String format) throws Exception {
-        Path rules = Files.createFile(folder.resolve("rules-" + format + ".pro"));
+    private Path shrink() throws Exception {
+        Path rules = Files.createFile(folder.resolve("rules.pro"));
         Files.writeString(rules, "-keep class example.Main { public static void main(java.lang.String[]); }\n");
         // R8 makes numbers of these enums' values, and writes class files for it that the JVM refuses. Apps get no class files.
         Files.writeString(rules, "-keep enum io.grpc.okhttp.internal.** { *; }\n", StandardOpenOption.APPEND);
         List<String> command = new ArrayList<>(List.of(java(), "-Xmx1g", "-XX:TieredStopAtLevel=1", "-cp", System.getProperty("java.class.path"), "com.android.tools.r8.R8"));
-        Path out = folder.resolve("shrunk-" + format + ".zip");
-        command.addAll(List.of("--release", "--" + format, "--output", out.toString(), "--lib", System.getProperty("java.home"), "--pg-conf", rules.toString()));
-        if (format.equals("dex")) command.addAll(List.of("--min-api", "23"));
+        Path out = folder.resolve("shrunk.jar");
+        command.addAll(List.of("--release", "--classfile", "--output", out.toString(), "--lib", System.getProperty("java.home"), "--pg-conf", rules.toString()));
         for (Path entry : program()) {
             if (Files.isDirectory(entry)) {
                 try (var files = Files.walk(entry)) {
@@ -108,7 +106,7 @@ class ShrunkTest {
 
     @Test
     void listensOverWebSocketAndGrpc() throws Exception {
-        Path jar = shrink("classfile");
+        Path jar = shrink();
         Path data = Files.createDirectory(folder.resolve("data"));
         Process server = serve(data);
         try {
@@ -135,12 +133,5 @@ class ShrunkTest {
             assertEquals(0, program.waitFor());
             assertEquals("acked", Blocking.<Status>get(done -> Publishing.status(client, receipt.getId(), recipient, done)).getStatus());
         }
-    }
-
-    @Test
-    @EnabledIfEnvironmentVariable(named = "GODWIT_TEST_THOROUGH", matches = ".+", disabledReason = "it takes a minute")
-    void becomesAnApp() throws Exception {
-        Path dex = shrink("dex");
-        System.out.println("with all libraries, for Android 6: " + Files.size(dex) / 1024 + " KB");
     }
 }
