@@ -228,7 +228,7 @@ js-test: $(NODE_MODULES) chromium ## run the tests of the JavaScript client, aga
 
 # What the Kotlin client is made of, and what its tests read, with their digest when they last passed. To compile and test it takes minutes, so that is
 # done where the digest differs, and always in make check-all. Other versions of Java run the tests again if they are there.
-kotlin-digest = git ls-files -z clients/kotlin api/vectors api/godwit/v1/client.proto docs/guides/phones.md ':!clients/kotlin/tested' | xargs -0 sha256sum | sha256sum | cut -c 1-64
+kotlin-digest = git ls-files -z clients/kotlin examples/android api/vectors api/godwit/v1/client.proto docs/guides/phones.md ':!clients/kotlin/tested' | xargs -0 sha256sum | sha256sum | cut -c 1-64
 JAVA_HOMES ?= $(wildcard /usr/lib/jvm/temurin-25-jdk-*)
 # A build is over before the better of the two compilers of the JVM has paid off.
 MAVEN = MAVEN_OPTS='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' mvn -B -ntp -q
@@ -241,8 +241,12 @@ kotlin-test: ## compile and test the Kotlin client, against a server built for i
 kotlin-test-all: maven
 	$(GO) build -ldflags '-s -w' -o $(BIN)/kotlin/godwit ./cmd/godwit
 	cd clients/kotlin && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) install
+	cd clients/kotlin/grpc && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) install
 	cd clients/kotlin/consumer && $(MAVEN) --offline compile
-	@for home in $(JAVA_HOMES); do echo "with $$home"; (cd clients/kotlin && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) surefire:test -Dtest.jvm=$$home/bin/java); done
+	cd clients/kotlin/shrunk && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) test
+	cd examples/android && $(MAVEN) test
+	@for home in $(JAVA_HOMES); do echo "with $$home"; for d in clients/kotlin clients/kotlin/grpc; do \
+		(cd $$d && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) surefire:test -Dtest.jvm=$$home/bin/java) || exit 1; done; done
 	@$(kotlin-digest) >clients/kotlin/tested
 
 .PHONY: screenshots

@@ -2,7 +2,6 @@
 
 package dev.godwit
 
-import dev.godwit.http.Api
 import dev.godwit.wire.list
 import kotlinx.serialization.json.buildJsonObject
 import kotlinx.serialization.json.put
@@ -30,7 +29,7 @@ public suspend fun GodwitClient.ackTokens(event: PushEvent, tokens: List<String>
         list("tokens", some)
         put("event", event.name.lowercase())
     }
-    reading { membersOf(api.call(Api.Call("POST", "acks", body = body.toString()), bearer = "")).int("acked") }
+    read(api.call(ApiCall("POST", "acks", body = body.toString()), bearer = "")) { it.int("acked") }
 }
 
 private const val MOST_TOKENS = 100 // in one request

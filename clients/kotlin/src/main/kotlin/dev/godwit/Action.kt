@@ -1,12 +1,12 @@
 package dev.godwit
 
+import dev.godwit.wire.JsonMembers
+import dev.godwit.wire.needed
 import dev.godwit.wire.text
-import kotlinx.serialization.Serializable
 import kotlinx.serialization.json.JsonObjectBuilder
 import kotlinx.serialization.json.put
 
 /** A choice that a kept notification offers. */
-@Serializable
 public data class Action @JvmOverloads constructor(
     /** For programs. */
     val id: String,
@@ -19,5 +19,9 @@ public data class Action @JvmOverloads constructor(
         json.put("id", id)
         json.put("title", title)
         json.text("url", url)
+    }
+
+    internal companion object {
+        fun of(m: JsonMembers) = Action(m.needed("id"), m.string("title"), m.string("url"))
     }
 }

@@ -2,7 +2,6 @@
 
 package dev.godwit
 
-import dev.godwit.http.Api
 import dev.godwit.wire.Content
 import okhttp3.MediaType.Companion.toMediaType
 import okhttp3.RequestBody.Companion.toRequestBody
@@ -16,7 +15,7 @@ import okhttp3.RequestBody.Companion.toRequestBody
 @JvmOverloads
 public suspend fun GodwitClient.ask(subject: String, data: ByteArray, contentType: String = "", timeoutMillis: Long = USUAL_WAIT): Answer {
     requirePattern(subject)
-    return api.ask(Api.Call("POST", "requests", subject, query = mapOf("timeout" to "${timeoutMillis}ms")), data, contentType, timeoutMillis)
+    return api.ask(ApiCall("POST", "requests", subject, query = mapOf("timeout" to "${timeoutMillis}ms")), data, contentType, timeoutMillis)
 }
 
 /** Sends a request to a connected client of a recipient: the newest, or that of a device. */
@@ -31,7 +30,7 @@ public suspend fun GodwitClient.askRecipient(
 ): Answer {
     requireName("ask: recipient", recipient)
     val query = mapOf("timeout" to "${timeoutMillis}ms", "device" to device.ifEmpty { null }, "subject" to subject.ifEmpty { null })
-    return api.ask(Api.Call("POST", "recipients", recipient, "requests", query = query), data, contentType, timeoutMillis)
+    return api.ask(ApiCall("POST", "recipients", recipient, "requests", query = query), data, contentType, timeoutMillis)
 }
 
 private const val USUAL_WAIT = 5_000L
@@ -42,5 +41,5 @@ public suspend fun GodwitClient.publishMessage(topic: String, data: ByteArray, c
     requirePattern(topic)
     val content = Content.of("message", data, contentType)
     val type = content.type.ifEmpty { if (data.isEmpty()) "" else "application/json" }
-    api.once(Api.Call("POST", "topics", topic), data.toRequestBody(type.ifEmpty { null }?.toMediaType()))
+    api.once(ApiCall("POST", "topics", topic), data.toRequestBody(type.ifEmpty { null }?.toMediaType()))
 }

@@ -1,10 +1,11 @@
 package dev.godwit
 
-import dev.godwit.http.json
 import dev.godwit.live.Clock
-import dev.godwit.wire.utf8
-import kotlinx.serialization.Serializable
-import kotlinx.serialization.SerializationException
+import dev.godwit.wire.needed
+import dev.godwit.wire.objects
+import dev.godwit.wire.readStored
+import dev.godwit.wire.stored
+import kotlinx.serialization.json.put
 import java.io.IOException
 import kotlin.time.Instant
 
@@ -57,27 +58,26 @@ public class Deduplicator internal constructor(private val storage: Storage, pri
 
     private fun keep(entry: Entry) {
         val next = (entries.filter { it.id != entry.id } + entry).takeLast(REMEMBERED)
-        storage.write(json.encodeToString(Document.serializer(), Document(FORMAT, next)).encodeToByteArray())
+        // The document is the same in every language.
+        val document = stored {
+            put("format", FORMAT)
+            objects("ids", next) {
+                put("id", it.id)
+                if (it.settled != null) put("settled", it.settled.toString())
+            }
+        }
+        storage.write(document)
         entries = next
     }
 
     private fun read(): List<Entry> {
-        val text = storage.read()?.utf8() ?: return emptyList()
-        val document = try {
-            json.decodeFromString(Document.serializer(), text)
-        } catch (_: SerializationException) {
-            return emptyList()
-        }
-        if (document.format > FORMAT) throw IOException("read ids that were seen: $storage was written by a later version of this program")
-        return document.ids.takeLast(REMEMBERED)
+        val content = storage.read() ?: return emptyList()
+        val ids =
+            readStored(content, FORMAT, { "the ids that were seen, in $storage" }) { m -> m.objects("ids").map { Entry(it.needed("id"), it.time("settled")) } }
+        return ids.orEmpty().takeLast(REMEMBERED)
     }
 
-    /** The stored document, the same in every language. */
-    @Serializable
-    private class Document(val format: Int = 0, val ids: List<Entry> = emptyList())
-
     /** One notification; no time: it is shown. */
-    @Serializable
     private class Entry(val id: String, val settled: Instant? = null)
 
     private companion object {

@@ -2,7 +2,6 @@
 
 package dev.godwit
 
-import dev.godwit.http.Api
 import dev.godwit.wire.list
 import dev.godwit.wire.text
 import kotlinx.serialization.ExperimentalSerializationApi
@@ -57,14 +56,15 @@ public suspend fun GodwitClient.registerEndpoint(endpoint: Endpoint): Registered
     }
     // A development server's clients name themselves.
     val who = if (api.hasKey) emptyMap() else mapOf("app" to app.ifEmpty { null }, "recipient" to endpoint.recipient.ifEmpty { null })
-    val m = membersOf(authorised(Api.Call("POST", "endpoints", query = who, body = body.toString())))
-    return reading { RegisteredEndpoint(m.string("id"), m.boolean("created"), m.string("manage_token")) }
+    return fetch(ApiCall("POST", "endpoints", query = who, body = body.toString())) {
+        RegisteredEndpoint(it.string("id"), it.boolean("created"), it.string("manage_token"))
+    }
 }
 
 /** Removes an endpoint, with the manage token that its registration returned, or with the client's credential if that is empty. */
 @JvmOverloads
 public suspend fun GodwitClient.removeEndpoint(id: String, manageToken: String = "") {
     requireName("remove endpoint: id", id)
-    val call = Api.Call("DELETE", "endpoints", id)
+    val call = ApiCall("DELETE", "endpoints", id)
     if (manageToken.isEmpty()) authorised(call) else api.call(call, bearer = manageToken)
 }

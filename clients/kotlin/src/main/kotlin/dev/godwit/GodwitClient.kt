@@ -5,6 +5,7 @@ import dev.godwit.live.Clock
 import dev.godwit.live.Connector
 import dev.godwit.live.Credentials
 import dev.godwit.live.Listener
+import dev.godwit.live.StreamDialer
 import dev.godwit.live.WebSocketDialer
 import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CompletableDeferred
@@ -39,7 +40,7 @@ public class GodwitClient private constructor(builder: Builder) : AutoCloseable 
     private val monitor = builder.monitor
     private val own = builder.http == null
     private val http = builder.http ?: OkHttpClient()
-    private val dialer = WebSocketDialer(http, server)
+    private val dialer = builder.transport?.let(::StreamDialer) ?: WebSocketDialer(http, server)
 
     internal val api: Api = Api(http, server, key, builder.attempts, builder.timeoutMillis, builder.onRetry)
 
@@ -104,7 +105,7 @@ public class GodwitClient private constructor(builder: Builder) : AutoCloseable 
     }
 
     /** Carries out a call with the key, or else with the recipient's token. */
-    internal suspend fun authorised(call: Api.Call): String {
+    internal suspend fun authorised(call: ApiCall): String {
         val tokens = tokens?.takeUnless { api.hasKey } ?: return api.call(call)
         return api.call(call, Connector.asked(tokens).value)
     }
@@ -131,6 +132,7 @@ public class GodwitClient private constructor(builder: Builder) : AutoCloseable 
         internal var tokens: (suspend () -> Token)? = null
         internal var monitor: NetworkMonitor? = null
         internal var http: OkHttpClient? = null
+        internal var transport: Transport? = null
         internal var attempts = USUAL_ATTEMPTS
         internal var timeoutMillis = USUAL_TIMEOUT
         internal var onRetry: ((Throwable, Long) -> Unit)? = null
@@ -161,6 +163,9 @@ public class GodwitClient private constructor(builder: Builder) : AutoCloseable 
 
         /** Replaces the HTTP client, for proxies, certificates or tests. */
         public fun httpClient(http: OkHttpClient): Builder = apply { this.http = http }
+
+        /** Replaces WebSocket for listening. The module `godwit-client-grpc` has a transport over gRPC. */
+        public fun transport(transport: Transport): Builder = apply { this.transport = transport }
 
         /** Sets the number of tries of each request over HTTP, including the first; at least 1. */
         public fun attempts(n: Int): Builder = apply { attempts = maxOf(n, 1) }

@@ -1,6 +1,5 @@
 package dev.godwit
 
-import dev.godwit.http.Api
 import dev.godwit.push.PushState
 import dev.godwit.wire.JsonMembers
 import dev.godwit.wire.MemberException
@@ -48,7 +47,7 @@ public class GodwitPush(private val client: GodwitClient, private val seen: Dedu
     /** Takes the decrypted payload of a Web Push message, as UnifiedPush's connector hands it out. False: it is not one of Godwit's. */
     public fun handleWebPush(payload: ByteArray): Boolean {
         val members = try {
-            membersOf(payload.utf8().orEmpty())
+            read(payload.utf8().orEmpty()) { it }
         } catch (_: GodwitException) {
             return false
         }
@@ -132,7 +131,7 @@ public class GodwitPush(private val client: GodwitClient, private val seen: Dedu
             put("token", report.track)
             put("event", report.event.name.lowercase())
         }
-        client.api.call(Api.Call("POST", "track", body = body.toString()), bearer = "")
+        client.api.call(ApiCall("POST", "track", body = body.toString()), bearer = "")
     }
 
     private suspend fun tell(call: suspend () -> Unit) {

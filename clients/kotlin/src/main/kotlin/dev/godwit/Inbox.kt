@@ -2,24 +2,23 @@
 
 package dev.godwit
 
-import dev.godwit.http.Api
 import dev.godwit.wire.Content
 import dev.godwit.wire.JsonMembers
-import kotlinx.serialization.Serializable
 import kotlinx.serialization.json.buildJsonObject
 import kotlinx.serialization.json.put
 import kotlin.time.Instant
 
 /** The counts of an inbox. */
-@Serializable
-public class InboxCounts internal constructor(
+public class InboxCounts internal constructor(m: JsonMembers) {
     /** Items that came since the list was last opened. */
-    public val unseen: Int = 0,
+    public val unseen: Int = m.int("unseen")
+
     /** Items that are not read. */
-    public val unread: Int = 0,
+    public val unread: Int = m.int("unread")
+
     /** All items, archived ones too. */
-    public val total: Int = 0,
-)
+    public val total: Int = m.int("total")
+}
 
 /** A kept notification. */
 public class InboxItem internal constructor(m: JsonMembers) {
@@ -44,7 +43,7 @@ public class InboxItem internal constructor(m: JsonMembers) {
     public val contentType: String get() = content.type
 
     /** Choices that it offers. */
-    public val actions: List<Action> = m.texts("actions").map { decode(Action.serializer(), it) }
+    public val actions: List<Action> = m.objects("actions").map { Action.of(it) }
 
     /** When it was published. */
     public val createdAt: Instant? = m.time("created_at")
@@ -66,12 +65,12 @@ public class InboxItem internal constructor(m: JsonMembers) {
 }
 
 /** A page of an inbox, newest first, with the counts of the whole inbox in the same moment. */
-public class InboxPage internal constructor(m: JsonMembers, counts: InboxCounts) {
+public class InboxPage internal constructor(m: JsonMembers) {
     /** The counts of the whole inbox. */
-    public val counts: InboxCounts = counts
+    public val counts: InboxCounts = InboxCounts(m)
 
     /** The items. */
-    public val items: List<InboxItem> = m.texts("items").map { InboxItem(membersOf(it)) }
+    public val items: List<InboxItem> = m.objects("items").map { InboxItem(it) }
 
     /** What this page and those before it have listed, for [markInboxAll]. */
     public val until: String = m.string("until")
@@ -90,13 +89,12 @@ public class InboxPage internal constructor(m: JsonMembers, counts: InboxCounts)
 @JvmOverloads
 public suspend fun GodwitClient.inbox(recipient: String, state: String = "all", category: String? = null, limit: Int = 0, cursor: String = ""): InboxPage {
     val page = mapOf("state" to state, "category" to category, "limit" to limit.takeIf { it != 0 }?.toString(), "cursor" to cursor.ifEmpty { null })
-    val answer = authorised(Api.Call("GET", "inbox", query = inboxOf(recipient) + page))
-    return reading { InboxPage(membersOf(answer), decode(InboxCounts.serializer(), answer)) }
+    return fetch(ApiCall("GET", "inbox", query = inboxOf(recipient) + page)) { InboxPage(it) }
 }
 
 /** Reads the counts of a recipient's inbox. */
 public suspend fun GodwitClient.inboxCounts(recipient: String): InboxCounts =
-    decode(InboxCounts.serializer(), authorised(Api.Call("GET", "inbox", "counts", query = inboxOf(recipient))))
+    fetch(ApiCall("GET", "inbox", "counts", query = inboxOf(recipient))) { InboxCounts(it) }
 
 /**
  * Changes an item of a recipient's inbox and returns it. Null leaves a mark as it is; a read or archived item counts as seen.
@@ -119,8 +117,9 @@ public suspend fun GodwitClient.markInbox(
         archived?.let { put("archived", it) }
         pinned?.let { put("pinned", it) }
     }
-    val m = membersOf(authorised(Api.Call("POST", "inbox", id, query = inboxOf(recipient), body = body.toString())))
-    return reading { InboxItem(m.members("item") ?: throw GodwitException("read answer: has no item")) }
+    return fetch(ApiCall("POST", "inbox", id, query = inboxOf(recipient), body = body.toString())) { m ->
+        InboxItem(m.members("item") ?: throw GodwitException("read answer: has no item"))
+    }
 }
 
 /** What [markInboxAll] marks items as. */
@@ -139,7 +138,7 @@ public enum class InboxMark {
 @JvmOverloads
 public suspend fun GodwitClient.markInboxAll(recipient: String, mark: InboxMark, until: String = ""): InboxCounts {
     val body = buildJsonObject { if (until.isNotEmpty()) put("until", until) }
-    return decode(InboxCounts.serializer(), authorised(Api.Call("POST", "inbox", mark.name.lowercase(), query = inboxOf(recipient), body = body.toString())))
+    return fetch(ApiCall("POST", "inbox", mark.name.lowercase(), query = inboxOf(recipient), body = body.toString())) { InboxCounts(it) }
 }
 
 /** Names the recipient: by `to` for an API key; a token names its own, and a development server's clients name themselves. */

@@ -2,16 +2,11 @@
 
 package dev.godwit
 
-import dev.godwit.http.Api
 import dev.godwit.objects.ObjectKey
 import dev.godwit.wire.Content
 import dev.godwit.wire.JsonMembers
 import dev.godwit.wire.text
 import kotlinx.coroutines.flow.Flow
-import kotlinx.coroutines.flow.flow
-import kotlinx.serialization.SerialName
-import kotlinx.serialization.Serializable
-import kotlinx.serialization.builtins.ListSerializer
 import kotlinx.serialization.json.JsonObject
 import kotlinx.serialization.json.buildJsonObject
 import kotlinx.serialization.json.put
@@ -58,21 +53,25 @@ public class StoredObject internal constructor(m: JsonMembers, group: String, na
 }
 
 /** One client's registration for an object. */
-@Serializable
-public class ObjectRegistration internal constructor(
+public class ObjectRegistration internal constructor(m: JsonMembers) {
     /** The recipient. */
-    public val recipient: String,
+    public val recipient: String = m.string("recipient")
+
     /** The device; empty: the registration lasts for the session. */
-    public val device: String = "",
+    public val device: String = m.string("device")
+
     /** Whether it is connected. */
-    public val online: Boolean = false,
+    public val online: Boolean = m.boolean("online")
+
     /** When it was last connected. */
-    @SerialName("last_seen") public val lastSeen: Instant? = null,
-    /** The version that it was last sent, as text; `0`: none yet. */
-    @SerialName("sent_version") public val sentVersion: String = "0",
-    /** The version that it acknowledged last, as text; `0`: none yet. */
-    @SerialName("acked_version") public val ackedVersion: String = "0",
-)
+    public val lastSeen: Instant? = m.time("last_seen")
+
+    /** The version that it was last sent; 0: none yet. */
+    public val sentVersion: Long = m.version("sent_version")
+
+    /** The version that it acknowledged last; 0: none yet. */
+    public val ackedVersion: Long = m.version("acked_version")
+}
 
 /**
  * Gives an object a new version, and returns once it is on the server's disk. Every client registered for the object eventually receives this version
@@ -117,14 +116,13 @@ public suspend fun GodwitClient.declareUnknown(group: String, name: String, floo
 
 private suspend fun GodwitClient.put(group: String, name: String, body: JsonObject): PutResult {
     ObjectKey(group, name).check("put")
-    val m = membersOf(api.call(Api.Call("PUT", "objects", group, name, body = body.toString())))
-    return reading { PutResult(m.version("version"), m.boolean("changed")) }
+    return fetch(ApiCall("PUT", "objects", group, name, body = body.toString())) { PutResult(it.version("version"), it.boolean("changed")) }
 }
 
 /** Does the same as [declareUnknown]. Later versions of the object exceed all earlier ones. */
 public suspend fun GodwitClient.deleteObject(group: String, name: String) {
     ObjectKey(group, name).check("delete")
-    api.call(Api.Call("DELETE", "objects", group, name))
+    order(ApiCall("DELETE", "objects", group, name))
 }
 
 /**
@@ -134,21 +132,14 @@ public suspend fun GodwitClient.deleteObject(group: String, name: String) {
  */
 public suspend fun GodwitClient.getObject(group: String, name: String): StoredObject {
     ObjectKey(group, name).check("get")
-    val m = membersOf(api.call(Api.Call("GET", "objects", group, name)))
-    return reading { StoredObject(m, group, name) }
+    return fetch(ApiCall("GET", "objects", group, name)) { StoredObject(it, group, name) }
 }
 
 /** The objects of a group whose names begin with [prefix], ordered by name. */
 @JvmOverloads
-public fun GodwitClient.listObjects(group: String, prefix: String = ""): Flow<StoredObject> = flow {
+public fun GodwitClient.listObjects(group: String, prefix: String = ""): Flow<StoredObject> {
     requireName("list objects: group", group)
-    var cursor = ""
-    do {
-        val page = mapOf("limit" to "$PAGE", "prefix" to prefix.ifEmpty { null }, "cursor" to cursor.ifEmpty { null })
-        val m = membersOf(api.call(Api.Call("GET", "objects", group, query = page)))
-        for (item in reading { m.texts("items") }) emit(reading { StoredObject(membersOf(item), group, "") })
-        cursor = reading { m.string("next_cursor") }
-    } while (cursor.isNotEmpty())
+    return pages(mapOf("limit" to "$PAGE", "prefix" to prefix.ifEmpty { null }), "objects", group) { StoredObject(it, group, "") }
 }
 
 private const val PAGE = 500
@@ -156,5 +147,5 @@ private const val PAGE = 500
 /** The clients that are registered for an object, connected or not, and the version that each has received. */
 public suspend fun GodwitClient.registrations(group: String, name: String): List<ObjectRegistration> {
     ObjectKey(group, name).check("registrations")
-    return decode(ListSerializer(ObjectRegistration.serializer()), api.call(Api.Call("GET", "objects", group, name, "registrations")))
+    return fetchList(ApiCall("GET", "objects", group, name, "registrations")) { ObjectRegistration(it) }
 }

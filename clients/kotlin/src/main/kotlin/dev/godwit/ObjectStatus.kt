@@ -1,30 +1,25 @@
 package dev.godwit
 
-import kotlinx.serialization.SerialName
-import kotlinx.serialization.Serializable
-
 /** The state of a registration. Pending states end as soon as client and server have agreed. */
-@Serializable
 public enum class RegistrationStatus {
     /** Wanted, and not confirmed yet. */
-    @SerialName("pending registration")
     PENDING_REGISTRATION,
 
     /** Confirmed by the server. */
-    @SerialName("registered")
     REGISTERED,
 
     /** No longer wanted, and the end not confirmed yet. */
-    @SerialName("pending unregistration")
     PENDING_UNREGISTRATION,
 
     /** Also the status of objects that were never registered. */
-    @SerialName("unregistered")
     UNREGISTERED,
 
     /** Refused for good; registering the object again makes a new request. */
-    @SerialName("refused")
     REFUSED,
+    ;
+
+    /** As it is stored, the same in every language. */
+    internal val text: String get() = name.lowercase().replace('_', ' ')
 }
 
 /** One registration and the newest version that was handled. */

@@ -2,11 +2,8 @@
 
 package dev.godwit
 
-import dev.godwit.http.Api
-import dev.godwit.http.json
 import dev.godwit.live.Backoff
 import kotlinx.coroutines.delay
-import kotlinx.serialization.SerializationException
 
 /** How many recipients one publish may have. */
 public const val MAX_RECIPIENTS: Int = 1000
@@ -19,19 +16,15 @@ private const val POLL_MILLIS = 200L
  * Stores one notification and returns once it is on the server's disk. After an exception it may have been stored all the same: publish again with
  * the same id.
  */
-public suspend fun GodwitClient.publish(publication: Publication): Receipt {
-    val answer = api.call(Api.Call("POST", "notifications", body = publication.json().toString()))
-    return decode(ReceiptAnswer.serializer(), answer).receipt()
-}
+public suspend fun GodwitClient.publish(publication: Publication): Receipt =
+    fetch(ApiCall("POST", "notifications", body = publication.json().toString())) { receiptOf(it) }
 
 /** [publish] with a publication that is set in place. */
 public suspend fun GodwitClient.publish(to: String, publication: Publication.() -> Unit): Receipt = publish(Publication(to).apply(publication))
 
 /** Stores one notification for up to [MAX_RECIPIENTS] recipients. It returns one receipt for each, in order; some may hold an error. */
-public suspend fun GodwitClient.publishTo(recipients: List<String>, publication: Publication): List<Receipt> {
-    val answer = api.call(Api.Call("POST", "notifications", body = publication.json(recipients).toString()))
-    return decode(ReceiptsAnswer.serializer(), answer).results.map { it.receipt() }
-}
+public suspend fun GodwitClient.publishTo(recipients: List<String>, publication: Publication): List<Receipt> =
+    fetch(ApiCall("POST", "notifications", body = publication.json(recipients).toString())) { m -> m.objects("results").map { receiptOf(it) } }
 
 /**
  * Stores any number of notifications in as few requests as possible. It returns one receipt for each, in order; an invalid one does not affect the
@@ -76,17 +69,16 @@ private fun slices(todo: List<Int>, lines: List<String?>): List<List<Int>> {
 
 private suspend fun GodwitClient.publishLines(todo: List<Int>, lines: List<String?>, receipts: Array<Receipt?>) {
     val body = todo.joinToString("") { lines[it] + "\n" }
-    val answer = api.call(Api.Call("POST", "notifications", "batch", body = body, type = "application/x-ndjson"))
+    val answer = api.call(ApiCall("POST", "notifications", "batch", body = body, contentType = "application/x-ndjson"))
     val results = answer.lineSequence().filter { it.isNotBlank() }.toList()
     if (results.size != todo.size) throw GodwitException("read answer: has ${results.size} lines for ${todo.size} publications")
-    for ((i, line) in todo.zip(results)) receipts[i] = decode(ReceiptAnswer.serializer(), line).receipt()
+    for ((i, line) in todo.zip(results)) receipts[i] = read(line) { receiptOf(it) }
 }
 
 /** The status of one recipient's copy. It takes role read, which publish implies. */
 public suspend fun GodwitClient.status(id: String, to: String): Status {
     requireName("status: id", id)
-    val answer = api.call(Api.Call("GET", "notifications", id, query = mapOf("to" to to)))
-    return reading { Status(membersOf(answer)) }
+    return fetch(ApiCall("GET", "notifications", id, query = mapOf("to" to to))) { Status(it) }
 }
 
 /** Waits until one recipient's copy has settled, and returns its status. Limit it by `withTimeout`. */
@@ -102,19 +94,5 @@ public suspend fun GodwitClient.awaitSettled(id: String, to: String): Status {
 public suspend fun GodwitClient.recall(id: String, vararg to: String) {
     requireName("recall: id", id)
     val recipients: List<String?> = if (to.isEmpty()) listOf(null) else to.toList()
-    for (recipient in recipients) api.call(Api.Call("DELETE", "notifications", id, query = mapOf("to" to recipient)))
-}
-
-/** Reads an answer. */
-internal fun <T> decode(serializer: kotlinx.serialization.KSerializer<T>, answer: String): T = try {
-    json.decodeFromString(serializer, answer)
-} catch (e: SerializationException) {
-    throw GodwitException("read answer: ${e.message}", e)
-}
-
-/** Reads an answer member by member. */
-internal inline fun <T> reading(read: () -> T): T = try {
-    read()
-} catch (e: dev.godwit.wire.MemberException) {
-    throw GodwitException("read answer: ${e.message}", e)
+    for (recipient in recipients) api.call(ApiCall("DELETE", "notifications", id, query = mapOf("to" to recipient)))
 }

@@ -1,11 +1,8 @@
 package dev.godwit
 
-import dev.godwit.http.Problem
+import dev.godwit.http.problemOf
+import dev.godwit.wire.Content
 import dev.godwit.wire.JsonMembers
-import dev.godwit.wire.JsonScanner
-import dev.godwit.wire.splitInto
-import kotlinx.serialization.SerialName
-import kotlinx.serialization.Serializable
 import kotlin.time.Instant
 
 /** Confirms that a notification is on the server's disk, or says why this copy was refused. */
@@ -27,20 +24,8 @@ public class Receipt internal constructor(
     override fun toString(): String = "Receipt($id to $to: ${error?.message ?: status})"
 }
 
-@Serializable
-internal class ReceiptAnswer(
-    private val id: String = "",
-    private val to: String = "",
-    private val status: String = "",
-    private val duplicate: Boolean = false,
-    @SerialName("expires_at") private val expiresAt: Instant? = null,
-    private val error: Problem? = null,
-) {
-    fun receipt() = Receipt(id, to, status, duplicate, expiresAt, error?.exception())
-}
-
-@Serializable
-internal class ReceiptsAnswer(val results: List<ReceiptAnswer> = emptyList())
+internal fun receiptOf(m: JsonMembers) =
+    Receipt(m.string("id"), m.string("to"), m.string("status"), m.boolean("duplicate"), m.time("expires_at"), m.members("error")?.let { problemOf(it) })
 
 /** The state of one recipient's copy of a notification. The time of an event that has not happened is null. */
 public class Status internal constructor(m: JsonMembers) {
@@ -79,7 +64,7 @@ public class Status internal constructor(m: JsonMembers) {
 
     /** The recipient's answer; null: there is none. */
     public val reply: Answer? = m.members("reply")?.let {
-        val content = dev.godwit.wire.Content.read(it, "data")
+        val content = Content.read(it, "data")
         Answer(content.data, content.type, it.int("status"))
     }
 
@@ -88,11 +73,4 @@ public class Status internal constructor(m: JsonMembers) {
 
     /** Names the notification, its recipient and the status. */
     override fun toString(): String = "Status($id to $to: $status)"
-}
-
-/** The members of an answer. */
-internal fun membersOf(answer: String): JsonMembers {
-    val members = LinkedHashMap<String, String>()
-    if (!JsonScanner(answer).splitInto(members)) throw GodwitException("read answer: is not a JSON object")
-    return JsonMembers(members)
 }

@@ -21,9 +21,8 @@ class JavaProgramTest {
     void readme(Publication publication) throws Exception {
         GodwitClient client = new GodwitClient.Builder("http://localhost:8080").apiKey("dev").build();
         Listening listening = client.start("driver-42", new ListenOptions(), (delivery, notification) -> show(notification));
-        BlockingGodwit calls = new BlockingGodwit(client);
-        Receipt receipt = calls.publish(publication);
-        Status status = calls.awaitSettled(receipt.getId(), "driver-42", 10, TimeUnit.SECONDS);
+        Receipt receipt = Blocking.get(done -> Publishing.publish(client, publication, done));
+        Status status = Blocking.get(10, TimeUnit.SECONDS, done -> Publishing.awaitSettled(client, receipt.getId(), "driver-42", done));
         listening.close();
     }
 
@@ -39,13 +38,12 @@ class JavaProgramTest {
             options.setObjects(objects);
             options.setRequests(Blocking.requests(request -> new Answer("made " + request.getText())));
             try (Listening listening = client.start("driver-42", options, (delivery, notification) -> show(notification))) {
-                BlockingGodwit calls = new BlockingGodwit(client);
                 Publication publication = new Publication("driver-42");
                 publication.setTitle("New ride");
-                Receipt receipt = calls.publish(publication);
+                Receipt receipt = Blocking.get(done -> Publishing.publish(client, publication, done));
                 assertEquals("New ride", shown.poll(4, TimeUnit.MINUTES));
-                assertEquals("acked", calls.awaitSettled(receipt.getId(), "driver-42", 4, TimeUnit.MINUTES).getStatus());
-                assertTrue(calls.putObject("region-1", "camera-config", new byte[0], "", 7).getChanged());
+                assertEquals("acked", Blocking.<Status>get(4, TimeUnit.MINUTES, done -> Publishing.awaitSettled(client, receipt.getId(), "driver-42", done)).getStatus());
+                assertTrue(Blocking.<PutResult>get(done -> ObjectCalls.putObject(client, "region-1", "camera-config", new byte[0], "", 7, done)).getChanged());
                 assertEquals(-1, versions.poll(4, TimeUnit.MINUTES)); // nobody had put it
                 assertEquals(7, versions.poll(4, TimeUnit.MINUTES));
                 assertEquals("running", listening.await(0, TimeUnit.SECONDS) ? "ended" : "running");

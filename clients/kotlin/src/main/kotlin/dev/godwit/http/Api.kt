@@ -1,10 +1,16 @@
 package dev.godwit.http
 
 import dev.godwit.Answer
+import dev.godwit.ApiCall
 import dev.godwit.ServerException
 import dev.godwit.UnreachableException
 import dev.godwit.live.Backoff
+import kotlinx.coroutines.channels.ChannelResult
+import kotlinx.coroutines.channels.awaitClose
+import kotlinx.coroutines.channels.trySendBlocking
 import kotlinx.coroutines.delay
+import kotlinx.coroutines.flow.Flow
+import kotlinx.coroutines.flow.callbackFlow
 import kotlinx.coroutines.suspendCancellableCoroutine
 import okhttp3.Call
 import okhttp3.Callback
@@ -34,11 +40,8 @@ internal class Api(
     /** Whether calls are a back end's, which names whom it means. */
     val hasKey: Boolean get() = key.isNotEmpty()
 
-    /** A call that may be carried out twice without harm. The names in [path] are escaped here; what is null in [query] is left out. */
-    class Call(val method: String, vararg val path: String, val query: Map<String, String?> = emptyMap(), val body: String? = null, val type: String = JSON)
-
     /** Carries out a call, retries it after temporary failures, and returns the body of its answer. */
-    suspend fun call(call: Call, bearer: String = key): String {
+    suspend fun call(call: ApiCall, bearer: String = key): String {
         val wait = Backoff.ofRequests()
         var tries = 0
         while (true) {
@@ -58,10 +61,10 @@ internal class Api(
     }
 
     /** Carries out a call that must not be carried out twice. */
-    suspend fun once(call: Call, body: RequestBody? = null, bearer: String = key): String = text(http.newCall(request(call, body, bearer)).await())
+    suspend fun once(call: ApiCall, body: RequestBody? = null, bearer: String = key): String = text(http.newCall(request(call, body, bearer)).await())
 
     /** Sends a request to a worker or client and returns its answer. A redirect is an answer too. */
-    suspend fun ask(call: Call, data: ByteArray, contentType: String, waitMillis: Long): Answer {
+    suspend fun ask(call: ApiCall, data: ByteArray, contentType: String, waitMillis: Long): Answer {
         val timeout = waitMillis + http.callTimeoutMillis
         val patient = http.newBuilder().followRedirects(false).retryOnConnectionFailure(false).callTimeout(timeout, TimeUnit.MILLISECONDS).build()
         val body = data.toRequestBody(contentType.ifEmpty { null }?.toMediaType())
@@ -74,13 +77,39 @@ internal class Api(
         }
     }
 
-    private fun request(call: Call, given: RequestBody?, bearer: String): Request {
+    /** Reads an answer that comes line by line, on a thread of the HTTP client's. */
+    fun <T> lines(call: ApiCall, read: (String) -> T): Flow<T> = callbackFlow {
+        val patient = http.newBuilder().callTimeout(0, TimeUnit.MILLISECONDS).build()
+        val running = patient.newCall(request(call, null, key))
+        running.enqueue(object : Callback {
+            override fun onResponse(call: Call, response: Response) {
+                close(runCatching { response.use { each(it) { line -> trySendBlocking(read(line)) } } }.exceptionOrNull())
+            }
+
+            override fun onFailure(call: Call, e: IOException) {
+                close(unreachable(e))
+            }
+        })
+        awaitClose { running.cancel() }
+    }
+
+    private fun each(response: Response, take: (String) -> ChannelResult<*>) {
+        if (!response.isSuccessful) throw problemOf(response)
+        val lines = response.body.source()
+        while (true) {
+            val line = reading { lines.readUtf8Line() } ?: break
+            if (line.isNotBlank() && take(line).isFailure) break // an empty one is a sign of life
+        }
+    }
+
+    private fun request(call: ApiCall, given: RequestBody?, bearer: String): Request {
         val url = server.newBuilder().addPathSegment("v1").apply {
             for (name in call.path) addPathSegment(name)
             for ((name, value) in call.query) if (value != null) addQueryParameter(name, value)
         }
         val text = call.body ?: if (call.method == "GET" || call.method == "DELETE") null else ""
-        return Request.Builder().url(url.build()).method(call.method, given ?: text?.encodeToByteArray()?.toRequestBody(call.type.toMediaType())).apply {
+        return Request.Builder().url(url.build()).method(call.method, given ?: text?.encodeToByteArray()?.toRequestBody(call.contentType.toMediaType())).apply {
+            for ((name, value) in call.headers) header(name, value)
             if (bearer.isNotEmpty()) header("Authorization", "Bearer $bearer")
         }.build()
     }
@@ -99,7 +128,6 @@ internal class Api(
     }
 
     private companion object {
-        const val JSON = "application/json"
         const val PROBLEM = "application/problem+json"
     }
 }
@@ -111,7 +139,9 @@ internal suspend fun Call.await(): Response = suspendCancellableCoroutine { wait
         override fun onResponse(call: Call, response: Response) = waiting.resume(response) { _, late, _ -> late.close() }
 
         override fun onFailure(call: Call, e: IOException) {
-            if (waiting.isActive) waiting.resumeWithException(UnreachableException("reach server: ${e.message ?: e.javaClass.simpleName}", e))
+            if (waiting.isActive) waiting.resumeWithException(unreachable(e))
         }
     })
 }
+
+private fun unreachable(e: IOException) = UnreachableException("reach server: ${e.message ?: e.javaClass.simpleName}", e)

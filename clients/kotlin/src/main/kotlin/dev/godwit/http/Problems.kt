@@ -1,9 +1,9 @@
 package dev.godwit.http
 
+import dev.godwit.GodwitException
 import dev.godwit.ServerException
-import kotlinx.serialization.Serializable
-import kotlinx.serialization.SerializationException
-import kotlinx.serialization.json.Json
+import dev.godwit.read
+import dev.godwit.wire.JsonMembers
 import okhttp3.Response
 import java.io.IOException
 import java.text.ParseException
@@ -11,24 +11,9 @@ import java.text.SimpleDateFormat
 import java.util.Locale
 import java.util.TimeZone
 
-/** How answers are read: fields of later servers are ignored. */
-internal val json = Json {
-    ignoreUnknownKeys = true
-    coerceInputValues = true
-    explicitNulls = false
-}
-
-/** An RFC 9457 problem. */
-@Serializable
-internal class Problem(
-    private val type: String = "",
-    private val title: String = "",
-    private val status: Int = 0,
-    private val detail: String = "",
-    private val field: String = "",
-) {
-    fun exception(httpStatus: Int = status, retryAfterMillis: Long = 0) = ServerException(httpStatus, type, title, detail, field, retryAfterMillis)
-}
+/** Reads an RFC 9457 problem. */
+internal fun problemOf(m: JsonMembers, httpStatus: Int = m.int("status"), retryAfterMillis: Long = 0) =
+    ServerException(httpStatus, m.string("type"), m.string("title"), m.string("detail"), m.string("field"), retryAfterMillis)
 
 /** Reads the error from a response that is not a success. */
 internal fun problemOf(response: Response): ServerException {
@@ -42,13 +27,15 @@ internal fun problemOf(response: Response): ServerException {
 
 internal fun problemOf(response: Response, body: String): ServerException {
     val isProblem = response.header("Content-Type").orEmpty().startsWith("application/problem+json")
-    val problem = try {
-        if (isProblem) json.decodeFromString(Problem.serializer(), body) else null
-    } catch (_: SerializationException) {
-        null
-    }
     val after = retryAfterMillis(response.header("Retry-After").orEmpty(), System.currentTimeMillis())
-    return (problem ?: Problem(title = response.message, detail = body.trim().take(LONGEST_DETAIL))).exception(response.code, after)
+    if (isProblem) {
+        try {
+            return read(body) { problemOf(it, response.code, after) }
+        } catch (_: GodwitException) {
+            // It is as unreadable as any other answer.
+        }
+    }
+    return ServerException(response.code, "", response.message, body.trim().take(LONGEST_DETAIL), "", after)
 }
 
 /** Reads RFC 9110 section 10.2.3: seconds or a date. */

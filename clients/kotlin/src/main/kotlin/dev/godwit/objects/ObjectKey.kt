@@ -17,7 +17,7 @@ internal data class ObjectKey(val group: String, val name: String) : Comparable<
         requireName("$what: object", name)
     }
 
-    override fun compareTo(other: ObjectKey): Int = compareValuesBy(this, other, ObjectKey::group, ObjectKey::name)
+    override fun compareTo(other: ObjectKey): Int = if (group == other.group) name.compareTo(other.name) else group.compareTo(other.group)
 
     override fun toString(): String = "$group/$name"
 

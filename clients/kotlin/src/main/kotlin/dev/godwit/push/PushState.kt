@@ -3,32 +3,27 @@ package dev.godwit.push
 import dev.godwit.PushEvent
 import dev.godwit.PushMessage
 import dev.godwit.Storage
-import dev.godwit.http.json
-import dev.godwit.wire.utf8
-import kotlinx.serialization.Serializable
-import kotlinx.serialization.SerializationException
-import java.io.IOException
+import dev.godwit.wire.JsonMembers
+import dev.godwit.wire.MemberException
+import dev.godwit.wire.needed
+import dev.godwit.wire.objects
+import dev.godwit.wire.readStored
+import dev.godwit.wire.stored
+import dev.godwit.wire.text
+import kotlinx.serialization.json.put
+import kotlinx.serialization.json.putJsonObject
 
 /** What a device has to tell the server, through restarts: the tokens of messages, and the reports that wait for a network. */
 internal class PushState(private val storage: Storage) {
     /** What to tell of one message: by [ack], which settles it, and by [track], which counts. */
-    @Serializable
     data class Tokens(val id: String, val ack: String = "", val track: String = "")
 
-    @Serializable
     data class Report(val event: PushEvent, val ack: String = "", val track: String = "")
 
     /** The device's address at a push provider, as the server knows it. */
-    @Serializable
     data class Endpoint(val id: String, val manageToken: String = "", val address: String = "")
 
-    @Serializable
-    private data class Document(
-        val format: Int = 0,
-        val tokens: List<Tokens> = emptyList(),
-        val reports: List<Report> = emptyList(),
-        val endpoint: Endpoint? = null,
-    )
+    private data class Document(val tokens: List<Tokens> = emptyList(), val reports: List<Report> = emptyList(), val endpoint: Endpoint? = null)
 
     private var document = read()
 
@@ -57,19 +52,42 @@ internal class PushState(private val storage: Storage) {
     /** Keeps what is to be stored also where storing it fails, so that it is lost only with the process. */
     private fun write(next: Document) {
         document = next
-        storage.write(json.encodeToString(Document.serializer(), next.copy(format = FORMAT)).encodeToByteArray())
+        storage.write(encode(next))
+    }
+
+    private fun encode(next: Document) = stored {
+        put("format", FORMAT)
+        objects("tokens", next.tokens) {
+            text("id", it.id)
+            text("ack", it.ack)
+            text("track", it.track)
+        }
+        objects("reports", next.reports) {
+            put("event", it.event.name)
+            text("ack", it.ack)
+            text("track", it.track)
+        }
+        next.endpoint?.let {
+            putJsonObject("endpoint") {
+                text("id", it.id)
+                text("manageToken", it.manageToken)
+                text("address", it.address)
+            }
+        }
     }
 
     private fun read(): Document {
-        val text = storage.read()?.utf8() ?: return Document()
-        val read = try {
-            json.decodeFromString(Document.serializer(), text)
-        } catch (_: SerializationException) {
-            return Document()
-        }
-        if (read.format > FORMAT) throw IOException("read the state of push: $storage was written by a later version of this program")
-        return read
+        val content = storage.read() ?: return Document()
+        return readStored(content, FORMAT, { "the state of push, in $storage" }) { decode(it) } ?: Document()
     }
+
+    private fun decode(m: JsonMembers) = Document(
+        m.objects("tokens").map { Tokens(it.needed("id"), it.string("ack"), it.string("track")) },
+        m.objects("reports").map { Report(event(it.string("event")), it.string("ack"), it.string("track")) },
+        m.members("endpoint")?.let { Endpoint(it.needed("id"), it.string("manageToken"), it.string("address")) },
+    )
+
+    private fun event(name: String) = PushEvent.values().find { it.name == name } ?: throw MemberException("event", "is unknown")
 
     private companion object {
         /** Grows with changes that older programs cannot read. */

@@ -1,5 +1,6 @@
 package dev.godwit.wire
 
+import kotlinx.serialization.json.JsonPrimitive
 import kotlin.io.encoding.Base64
 import kotlin.time.Instant
 
@@ -95,6 +96,9 @@ internal class JsonMembers(private val members: Map<String, String>) {
     }
 
     val names: Set<String> get() = members.keys
+
+    /** The object as it came, but for white space. */
+    val json: String get() = members.entries.joinToString(",", "{", "}") { (name, value) -> "${JsonPrimitive(name)}:$value" }
 
     private fun wrongType(name: String) = MemberException(name, "is of the wrong type or out of range")
 }

@@ -26,7 +26,7 @@ internal object JsonServerFrames {
     }
 
     private val decoders: Map<String, (JsonMembers) -> ServerFrame> = mapOf(
-        "welcome" to ::welcome,
+        "welcome" to { m -> welcome(m) },
         "notification" to { m -> ServerFrame.Notified(notification(m)) },
         "recall" to { m -> ServerFrame.Recall(m.strings("ids")) },
         "registered" to { m -> ServerFrame.Registered(m.strings("objects"), m.string("group"), m.string("digest")) },
@@ -34,7 +34,7 @@ internal object JsonServerFrames {
             ServerFrame.RegistrationFailed(m.strings("objects"), m.string("group"), m.string("code"), m.boolean("transient"))
         },
         "object" to { m -> ServerFrame.Signalled(signal(m)) },
-        "message" to ::message,
+        "message" to { m -> message(m) },
         "request" to { m -> ServerFrame.Requested(request(m)) },
         "pong" to { m -> ServerFrame.Pong(m.string("digest")) },
         "goodbye" to { m -> ServerFrame.Goodbye(m.string("reason"), m.millis("retry_after")) },

@@ -7,7 +7,7 @@ import kotlin.test.assertTrue
 
 /** What pages show of this client compiles, since it stands in a source file of the tests. */
 class GuideTest {
-    private val kotlin = lines(File("src/test/kotlin/dev/godwit/guide/Snippets.kt"))
+    private val kotlin = lines(File("src/test/kotlin/dev/godwit/guide/Snippets.kt")) + lines(File("grpc/src/test/kotlin/dev/godwit/grpc/Snippets.kt"))
     private val java = lines(File("src/test/java/dev/godwit/JavaProgramTest.java"))
 
     private fun lines(file: File) = file.readLines().joinToString("\n") { it.trim() }
@@ -30,6 +30,6 @@ class GuideTest {
     @Test
     fun `the guide to phones compiles`() {
         val guide = File(repository, "docs/guides/phones.md").readText()
-        check("phones.md", guide.substringAfter("## 4. With the Kotlin client").substringBefore("\n## "))
+        check("phones.md", guide.substringAfter("## 3. The app on Android").substringBefore("\n## "))
     }
 }

@@ -18,6 +18,7 @@ import dev.godwit.Step
 import dev.godwit.Token
 import dev.godwit.Topics
 import dev.godwit.awaitSettled
+import dev.godwit.createCampaign
 import dev.godwit.publish
 import kotlinx.coroutines.withTimeout
 import java.io.File
@@ -85,6 +86,12 @@ private suspend fun publish(key: String) {
     val status = withTimeout(10.seconds) { backend.awaitSettled(receipt.id, "driver-42") }
 }
 
+private suspend fun campaign(backend: GodwitClient) {
+    val campaign = backend.createCampaign("""{"name":"news","content":{"title":"Road closed"},"audience":{"tags_any":["drivers"]},"rate":"25/s"}""")
+    campaign.start()
+    campaign.progress().collect { println("${it.state}: ${it.counts}") }
+}
+
 class Godwit(folder: File, private val screen: PushDisplay, monitor: NetworkMonitor) {
     val client = GodwitClient("https://push.example.org") {
         app("rides")
@@ -95,6 +102,8 @@ class Godwit(folder: File, private val screen: PushDisplay, monitor: NetworkMoni
 
     // While the app is open, or in a foreground service.
     suspend fun listen(driver: String): Nothing = client.listen(driver, {
+        device = "phone"
+        heartbeatMillis = 240_000
         held = { push.shown() }
         events = object : ListenEvents {
             override fun recalled(ids: List<String>) = push.recalled(ids)
