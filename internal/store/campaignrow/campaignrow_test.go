@@ -12,16 +12,16 @@ import (
 
 // TestNumbersOfChannelsStay fails if a number changes: existing files contain the numbers.
 func TestNumbersOfChannelsStay(t *testing.T) {
-	want := map[push.Channel]int16{push.Live: 1, push.WebPush: 2, push.Telegram: 3, push.Webhook: 4, push.FCM: 5, push.APNs: 6}
+	want := map[push.Channel]int16{push.Live: 1, push.WebPush: 2, push.Telegram: 3, push.Webhook: 4, push.FCM: 5, push.APNs: 6, push.LiveActivityStart: 7, push.LiveActivity: 8}
 	for ch, number := range want {
 		if got := Channel(ch); got != number || ChannelOf(number) != ch {
 			t.Errorf("%s is %d and %d is %s", ch, got, number, ChannelOf(number))
 		}
 	}
-	if got := AllChannels(); got != "1, 2, 5, 6, 3, 4" {
+	if got := AllChannels(); got != "1, 2, 5, 6, 7, 8, 3, 4" {
 		t.Errorf("all are %s", got)
 	}
-	if Channel("smoke") != 0 || ChannelOf(0) != "" || ChannelOf(-1) != "" || ChannelOf(7) != "" {
+	if Channel("smoke") != 0 || ChannelOf(0) != "" || ChannelOf(-1) != "" || ChannelOf(9) != "" {
 		t.Error("a channel that there is not has a number, or a number without a channel one")
 	}
 }
