@@ -93,7 +93,7 @@ func (p *Push) sends(ctx context.Context, r *report.Result, run int) error {
 	return site.Alive()
 }
 
-// publishing registers the devices, and returns the settings of a sender to all of them.
+// publishing registers the devices, and returns the settings of a sender to all devices.
 func (p *Push) publishing(ctx context.Context, site *testbed.Site) (*loadgen.PublishConfig, error) {
 	key, err := webpush.NewKey()
 	if err != nil {
