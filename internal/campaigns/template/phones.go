@@ -1,11 +1,8 @@
 package template
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"strings"
 
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/sending/push"
@@ -18,30 +15,33 @@ type Phones struct {
 	Activity *push.ActivityContent `json:"live_activity,omitempty"`
 }
 
+// Reader decodes a JSON value of a field; it refuses unknown members and says which field is wrong.
+type Reader func(field string, raw json.RawMessage, into any) error
+
 // ReadPhone reads one of the members fcm, apns and live_activity of a publish.
-func (p *Phones) ReadPhone(name string, raw json.RawMessage) (err error) {
+func (p *Phones) ReadPhone(read Reader, name string, raw json.RawMessage) error {
+	var to interface{ Check(in string) error }
 	switch name {
 	case "fcm":
 		p.FCM = new(push.FCMContent)
-		if err = strict(name, raw, p.FCM); err == nil {
-			err = p.FCM.Check(name)
-		}
+		to = p.FCM
 	case "apns":
 		p.APNs = new(push.APNsContent)
-		if err = strict(name, raw, p.APNs); err == nil {
-			err = p.APNs.Check(name)
-		}
-	case "live_activity":
+		to = p.APNs
+	default:
 		p.Activity = new(push.ActivityContent)
-		if err = strict(name, raw, p.Activity); err == nil {
-			err = p.Activity.Check(name)
+		to = p.Activity
+	}
+	if string(raw) != "null" {
+		if err := read(name, raw, to); err != nil {
+			return err
 		}
 	}
-	return err
+	return to.Check(name)
 }
 
 // CheckPhones checks a JSON object with these members; in is the name of the field that contains it. Empty: there is none.
-func CheckPhones(in, text string) (json.RawMessage, error) {
+func CheckPhones(read Reader, in, text string) (json.RawMessage, error) {
 	if text == "" {
 		return nil, nil
 	}
@@ -53,7 +53,7 @@ func CheckPhones(in, text string) (json.RawMessage, error) {
 	for name, raw := range members {
 		switch name {
 		case "fcm", "apns", "live_activity":
-			if err := p.ReadPhone(name, raw); err != nil {
+			if err := p.ReadPhone(read, name, raw); err != nil {
 				return nil, err
 			}
 		default:
@@ -61,41 +61,6 @@ func CheckPhones(in, text string) (json.RawMessage, error) {
 		}
 	}
 	return json.Marshal(p)
-}
-
-// strict decodes an object whose members are all known.
-func strict(in string, raw json.RawMessage, to any) error {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(to)
-	var kind *json.UnmarshalTypeError
-	switch {
-	case err == nil:
-		return nil
-	case errors.As(err, &kind) && kind.Field != "":
-		return notification.BadField(in+"."+kind.Field, "is a JSON %s; it must be %s", kind.Value, kindOf(kind.Type.String()))
-	case errors.As(err, &kind):
-		return notification.BadField(in, "is a JSON %s; it must be an object", kind.Value)
-	}
-	if _, name, ok := strings.Cut(err.Error(), "json: unknown field "); ok {
-		return notification.BadField(in+"."+notification.Clip(strings.Trim(name, `"`)), "is not a known field")
-	}
-	return notification.BadField(in, "is not JSON: %s", err)
-}
-
-// kindOf names a type of Go in the words of JSON.
-func kindOf(typ string) string {
-	switch strings.TrimPrefix(typ, "*") {
-	case "string":
-		return "a text"
-	case "bool":
-		return "true or false"
-	case "int":
-		return "a whole number"
-	case "float64":
-		return "a number"
-	}
-	return "an object"
 }
 
 // checkPhones validates what a content has for phones alone.

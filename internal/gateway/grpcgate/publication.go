@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/access"
 	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/notify/notification"
+	httpcall "godwit.dev/godwit/internal/server/httpapi/call"
 	"godwit.dev/godwit/internal/server/problem"
 )
 
@@ -59,7 +60,7 @@ func (p *publisher) draft(who access.Principal, req *godwitpb.PublishRequest) (*
 		}
 		d.Escalate = append(d.Escalate, step)
 	}
-	if d.Phones, err = template.CheckPhones("phones", req.GetPhones()); err != nil {
+	if d.Phones, err = template.CheckPhones(httpcall.ReadValue, "phones", req.GetPhones()); err != nil {
 		return nil, err
 	}
 	return d, nil

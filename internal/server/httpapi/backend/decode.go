@@ -208,7 +208,7 @@ func (d *draft) phone(s *scanner, name string) error {
 	if d.phones == nil {
 		d.phones = new(template.Phones)
 	}
-	return d.phones.ReadPhone(name, raw)
+	return d.phones.ReadPhone(call.ReadValue, name, raw)
 }
 
 func (d *draft) recipients(s *scanner) error {
