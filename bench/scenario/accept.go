@@ -30,10 +30,7 @@ func (a *Accept) Run(ctx context.Context) (*report.Result, error) {
 		}
 		defer site.Close()
 		a.Testbed.Say("run %d: opening %d sessions", n+1, a.Clients)
-		var profile *testbed.Profile
-		if a.Testbed.Profile != "" {
-			profile = testbed.StartProfile(ctx, site.Servers[0], 2*time.Second, profileName(a.Testbed.Profile, n))
-		}
+		profile := a.profile(ctx, site.Servers[0], 2*time.Second, n)
 		w := meter.Start(site.PIDs(), 20*time.Millisecond)
 		seconds, err := site.Connect(ctx, loadgen.SubscriberConfig{
 			Transport: a.Transport, Prefix: prefix(), Count: a.Clients, Concurrency: a.Concurrency, Heartbeat: heartbeat, Spread: true,
@@ -99,10 +96,7 @@ func (s *Storm) one(ctx context.Context, r *report.Result, run int) error {
 	if err != nil {
 		return err
 	}
-	var profile *testbed.Profile
-	if s.Testbed.Profile != "" {
-		profile = testbed.StartProfile(ctx, site.Servers[0], longProfile, profileName(s.Testbed.Profile, run))
-	}
+	profile := s.profile(ctx, site.Servers[0], longProfile, run)
 	w := meter.Start(site.PIDs(), 20*time.Millisecond)
 	begun := time.Now()
 	replies, err := site.Each(ctx, func(*testbed.Subscribers) worker.Request {

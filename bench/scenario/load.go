@@ -312,10 +312,7 @@ func (l *Load) measured(ctx context.Context, site *testbed.Site, pub *worker.Wor
 	o := &Outcome{Objects: l.Objects, Topic: l.Topic}
 	server := meter.Start(site.PIDs(), sampling)
 	workers := meter.Start(append(site.WorkerPIDs(), pub.PID()), sampling)
-	var profile *testbed.Profile
-	if l.Testbed.Profile != "" {
-		profile = testbed.StartProfile(ctx, site.Servers[0], l.For, profileName(l.Testbed.Profile, run))
-	}
+	profile := l.profile(ctx, site.Servers[0], l.For, run)
 	spent, err := l.spending(ctx, site)
 	if err != nil {
 		return nil, err

@@ -123,8 +123,8 @@ func (s *ObjectRecovery) recover(ctx context.Context, r *report.Result, site *te
 	}
 	started := time.Since(begun).Seconds()
 	var profile *testbed.Profile
-	if s.Testbed.Profile != "" && forget != nil {
-		profile = testbed.StartProfile(ctx, server, recoveryProfile(clients), profileName(s.Testbed.Profile, run))
+	if forget != nil {
+		profile = s.profile(ctx, server, recoveryProfile(clients), run)
 	}
 	w := meter.Start(site.PIDs(), 10*time.Millisecond)
 	begun = time.Now()

@@ -69,10 +69,7 @@ func (p *Push) sends(ctx context.Context, r *report.Result, run int) error {
 	if _, err := pub.Call(ctx, worker.Request{Publish: &worker.Publish{For: p.Warmup}}); err != nil {
 		return err
 	}
-	var profile *testbed.Profile
-	if p.Testbed.Profile != "" {
-		profile = testbed.StartProfile(ctx, site.Servers[0], p.For, profileName(p.Testbed.Profile, run))
-	}
+	profile := p.profile(ctx, site.Servers[0], p.For, run)
 	w := meter.Start(site.PIDs(), sampling)
 	reply, err := pub.Call(ctx, worker.Request{Publish: &worker.Publish{For: p.For}})
 	samples := w.Stop()

@@ -113,3 +113,11 @@ const (
 	mb = 1 << 20
 	kb = 1 << 10
 )
+
+// profile makes a server profile its CPU use for about span, if profiles are wanted. nil: they are not.
+func (c *Common) profile(ctx context.Context, of *testbed.Server, span time.Duration, run int) *testbed.Profile {
+	if c.Testbed.Profile == "" {
+		return nil
+	}
+	return testbed.StartProfile(ctx, of, span, profileName(c.Testbed.Profile, run))
+}

@@ -30,7 +30,7 @@ func (s *Serial) campaign(ctx context.Context, of *serialLoad, run int) (units, 
 		return 0, 0, err
 	}
 	s.Testbed.Say("run %d: sending", run+1)
-	profile := testbed.StartProfile(ctx, p.server, longProfile, profileName(s.Testbed.Profile, run))
+	profile := s.profile(ctx, p.server, longProfile, run)
 	before, err := meter.Read(p.server.PID)
 	if err != nil {
 		return 0, 0, err
@@ -104,7 +104,7 @@ func (s *Serial) gateway(ctx context.Context, of *serialLoad, run int) (units, c
 	if _, err := m.call(ctx, warming, true); err != nil {
 		return 0, 0, err
 	}
-	profile := testbed.StartProfile(ctx, server, g.For, profileName(s.Testbed.Profile, run))
+	profile := s.profile(ctx, server, g.For, run)
 	if err := m.add(ctx, []int{server.PID}, g.For); err != nil {
 		return 0, 0, err
 	}
