@@ -1,27 +1,27 @@
 package activity
 
 import (
-	"container/heap"
 	"sync"
 	"time"
+
+	"godwit.dev/godwit/internal/engine/timeheap"
 )
 
 // queue holds the objects whose activities have to be told something, each once.
 type queue struct {
 	mu    sync.Mutex
 	known map[name]*waiting
-	heap  waitings
+	heap  timeheap.Heap[*waiting]
 	wake  chan struct{}
 }
 
 // waiting is an object that waits, or whose activities are being told.
 type waiting struct {
+	timeheap.Entry
 	name
-	at    time.Time
 	tries int  // failed ones in a row
 	busy  bool // its activities are being told
-	again bool // while busy: it has to be told again, at the time at
-	index int  // in the heap; -1: not in it
+	again bool // while busy: it has to be told again, at the time At
 }
 
 func newQueue() queue { return queue{known: make(map[name]*waiting), wake: make(chan struct{}, 1)} }
@@ -35,27 +35,24 @@ func (q *queue) want(n name, at time.Time) bool {
 		if len(q.known) >= maxQueued {
 			return false
 		}
-		w = &waiting{name: n, index: -1}
+		w = &waiting{name: n}
 		q.known[n] = w
 	}
 	switch {
 	case w.busy:
-		if !w.again || at.Before(w.at) {
-			w.again, w.at = true, at
+		if !w.again || at.Before(w.At) {
+			w.again, w.At = true, at
 		}
-	case w.index < 0:
-		w.at = at
-		heap.Push(&q.heap, w)
-	case at.Before(w.at):
-		w.at = at
-		heap.Fix(&q.heap, w.index)
+	case !w.Waits() || at.Before(w.At):
+		w.At = at
+		q.heap.Put(w)
 	}
 	q.poke(w)
 	return true
 }
 
 func (q *queue) poke(w *waiting) {
-	if w.index == 0 {
+	if w.IsFirst() {
 		select {
 		case q.wake <- struct{}{}:
 		default:
@@ -67,13 +64,14 @@ func (q *queue) poke(w *waiting) {
 func (q *queue) next(now time.Time) (w *waiting, wait time.Duration) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	if len(q.heap) == 0 {
+	first, some := q.heap.First()
+	if !some {
 		return nil, lookEvery
 	}
-	if wait := q.heap[0].at.Sub(now); wait > 0 {
+	if wait := first.At.Sub(now); wait > 0 {
 		return nil, min(wait, lookEvery)
 	}
-	w = heap.Pop(&q.heap).(*waiting)
+	w = q.heap.Pop()
 	w.busy, w.again = true, false
 	return w, 0
 }
@@ -83,41 +81,14 @@ func (q *queue) done(w *waiting, retry time.Duration, now time.Time) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	w.busy = false
-	if retry > 0 && (!w.again || now.Add(retry).Before(w.at)) {
-		w.again, w.at = true, now.Add(retry)
+	if retry > 0 && (!w.again || now.Add(retry).Before(w.At)) {
+		w.again, w.At = true, now.Add(retry)
 	}
 	if !w.again {
 		delete(q.known, w.name)
 		return
 	}
 	w.again = false
-	heap.Push(&q.heap, w)
+	q.heap.Put(w)
 	q.poke(w)
-}
-
-// waitings are ordered by time.
-type waitings []*waiting
-
-func (q waitings) Len() int           { return len(q) }
-func (q waitings) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
-func (q waitings) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].index, q[j].index = i, j
-}
-
-// Push implements heap.Interface.
-func (q *waitings) Push(x any) {
-	w := x.(*waiting)
-	w.index = len(*q)
-	*q = append(*q, w)
-}
-
-// Pop implements heap.Interface.
-func (q *waitings) Pop() any {
-	last := len(*q) - 1
-	w := (*q)[last]
-	(*q)[last] = nil
-	*q = (*q)[:last]
-	w.index = -1
-	return w
 }

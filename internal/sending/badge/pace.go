@@ -1,10 +1,10 @@
 package badge
 
 import (
-	"container/heap"
 	"sync"
 	"time"
 
+	"godwit.dev/godwit/internal/engine/timeheap"
 	"godwit.dev/godwit/internal/sending/push"
 )
 
@@ -15,18 +15,17 @@ type address struct{ app, recipient string }
 type pace struct {
 	mu    sync.Mutex
 	known map[address]*turn
-	queue turns
+	queue timeheap.Heap[*turn]
 	wake  chan struct{}
 }
 
 // turn is a recipient that waits for a message, or has got some lately.
 type turn struct {
+	timeheap.Entry // when it is looked at: to tell, or to forget it
 	address
 	wants bool      // something is to be told
 	busy  bool      // its devices are being told
 	full  time.Time // when atOnce messages may be sent again
-	at    time.Time // when it is looked at: to tell, or to forget it
-	index int       // in the queue
 }
 
 func newPace() pace { return pace{known: make(map[address]*turn), wake: make(chan struct{}, 1)} }
@@ -40,9 +39,9 @@ func (p *pace) want(who address, now time.Time) bool {
 		return false
 	}
 	if !t.wants {
-		t.wants, t.at = true, now.Add(settle)
-		if earliest := t.full.Add(-(atOnce - 1) * every); earliest.After(t.at) {
-			t.at = earliest
+		t.wants, t.At = true, now.Add(settle)
+		if earliest := t.full.Add(-(atOnce - 1) * every); earliest.After(t.At) {
+			t.At = earliest
 		}
 		p.moved(t)
 	}
@@ -62,7 +61,7 @@ func (p *pace) spent(who address, now time.Time) {
 func (p *pace) of(who address, now time.Time) *turn {
 	t := p.known[who]
 	if t == nil && len(p.known) < maxKnown {
-		t = &turn{address: who, full: now, at: now, index: -1}
+		t = &turn{Entry: timeheap.Entry{At: now}, address: who, full: now}
 		p.known[who] = t
 	}
 	return t
@@ -74,21 +73,17 @@ func (p *pace) spend(t *turn, now time.Time) {
 		t.full = now
 	}
 	if t.full = t.full.Add(every); !t.wants {
-		t.at = t.full
-	} else if earliest := t.full.Add(-(atOnce - 1) * every); earliest.After(t.at) {
-		t.at = earliest
+		t.At = t.full
+	} else if earliest := t.full.Add(-(atOnce - 1) * every); earliest.After(t.At) {
+		t.At = earliest
 	}
 	p.moved(t)
 }
 
 // moved puts a turn to its place in the queue. p.mu is held.
 func (p *pace) moved(t *turn) {
-	if t.index < 0 {
-		heap.Push(&p.queue, t)
-	} else {
-		heap.Fix(&p.queue, t.index)
-	}
-	if t.index == 0 {
+	p.queue.Put(t)
+	if t.IsFirst() {
 		select {
 		case p.wake <- struct{}{}:
 		default:
@@ -100,21 +95,20 @@ func (p *pace) moved(t *turn) {
 func (p *pace) next(now time.Time) (who address, wait time.Duration, none bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for len(p.queue) > 0 {
-		t := p.queue[0]
-		if wait := t.at.Sub(now); wait > 0 {
+	for t, some := p.queue.First(); some; t, some = p.queue.First() {
+		if wait := t.At.Sub(now); wait > 0 {
 			return who, wait, true
 		}
 		switch {
 		case t.busy: // an older number must not come after a newer one
-			t.at = now.Add(settle)
-			heap.Fix(&p.queue, 0)
+			t.At = now.Add(settle)
+			p.queue.Put(t)
 		case t.wants:
 			t.wants, t.busy = false, true
 			p.spend(t, now)
 			return t.address, 0, false
 		default:
-			heap.Pop(&p.queue)
+			p.queue.Pop()
 			delete(p.known, t.address)
 		}
 	}
@@ -126,32 +120,6 @@ func (p *pace) done(who address) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.known[who].busy = false
-}
-
-// turns are ordered by time.
-type turns []*turn
-
-func (q turns) Len() int           { return len(q) }
-func (q turns) Less(i, j int) bool { return q[i].at.Before(q[j].at) }
-func (q turns) Swap(i, j int) {
-	q[i], q[j] = q[j], q[i]
-	q[i].index, q[j].index = i, j
-}
-
-// Push implements heap.Interface.
-func (q *turns) Push(x any) {
-	t := x.(*turn)
-	t.index = len(*q)
-	*q = append(*q, t)
-}
-
-// Pop implements heap.Interface.
-func (q *turns) Pop() any {
-	last := len(*q) - 1
-	t := (*q)[last]
-	(*q)[last] = nil
-	*q = (*q)[:last]
-	return t
 }
 
 // rests are the channels that are left alone.

@@ -30,6 +30,7 @@ var places = map[string]layer{
 	"internal/access/urlguard":        domain, // leaf: HTTP clients for user-supplied URLs
 	"internal/sending/foreign":        domain, // leaf: answers of foreign servers
 	"internal/engine/timerwheel":      domain,
+	"internal/engine/timeheap":        domain,     // leaf: what waits, by its time
 	"internal/engine/fair":            domain,     // leaf: queues and amounts that apps share
 	"internal/engine/latency":         domain,     // leaf: a histogram
 	"internal/server/logqueue":        domain,     // leaf: a writer that never blocks
