@@ -1,7 +1,6 @@
 package quicgate
 
 import (
-	"context"
 	"errors"
 	"io"
 	"sync"
@@ -102,8 +101,7 @@ var errStop = errors.New("the session is closing")
 
 // frame handles one frame of the client.
 func (c *conn) frame(b []byte) error {
-	if c.spoke() {
-		c.refuse(codeDatagram, datagramRefused)
+	if c.line.look(c); c.finished() {
 		return errStop
 	}
 	if len(b) == 0 {
@@ -127,19 +125,6 @@ func (c *conn) frame(b []byte) error {
 		}
 	}
 	return nil
-}
-
-// over is a context that has ended: what is asked with it does not wait.
-var over = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
-// spoke reports whether a datagram has come. There is no goroutine that waits for one, since none may come.
-func (c *conn) spoke() bool {
-	_, err := c.wt.ReceiveDatagram(over)
-	return err == nil
 }
 
 // wrong ends a session whose client has broken the rules of the stream.
@@ -295,10 +280,7 @@ func (c *conn) Probe() {
 	c.put(item{head: []byte{0}})
 	c.mu.Unlock()
 	time.AfterFunc(c.gate.cfg.answer, func() {
-		switch {
-		case c.spoke():
-			c.refuse(codeDatagram, datagramRefused)
-		case c.line.conn.ConnectionStats().PacketsReceived != c.past:
+		if c.line.look(c); c.line.conn.ConnectionStats().PacketsReceived != c.past {
 			c.sess.Alive()
 		}
 	})

@@ -177,7 +177,7 @@ func (g *Gateway) serve(c *quic.Conn) {
 		_ = c.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeExcessiveLoad), err.Error()) // the peer gets it or is gone
 		return
 	}
-	l := &line{gate: g, conn: c, at: c.RemoteAddr()}
+	l := &line{gate: g, conn: c, at: c.RemoteAddr(), settled: make(chan struct{})}
 	who.line = l
 	g.mu.Lock()
 	g.lines[l] = struct{}{}
