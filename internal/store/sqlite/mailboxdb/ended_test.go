@@ -331,3 +331,24 @@ func TestARepairHasRowsSayWhetherTheyWait(t *testing.T) {
 		})
 	}
 }
+
+// One call ends as many copies as have come since the call before. With a slice alone, copies of large publishes would end more slowly than they come.
+func TestCopiesEndNoMoreSlowlyThanTheyCome(t *testing.T) {
+	now := time.Now().Truncate(time.Millisecond)
+	cfg := config()
+	cfg.Now = func() time.Time { return now }
+	s := openAt(t, filepath.Join(t.TempDir(), "m.db"), cfg)
+	everybody := make([]string, 3000)
+	for i := range everybody {
+		everybody[i] = fmt.Sprint("unit-", i)
+	}
+	for round := range 2 {
+		n := &notification.Notification{App: "app", ID: fmt.Sprint("n", round), CreatedAt: now.Add(-time.Hour), ExpiresAt: now.Add(-time.Second)}
+		if err := s.Append(t.Context(), []*mailbox.Append{{N: n, To: everybody}}); err != nil {
+			t.Fatal(err)
+		}
+		if next, err := s.Expire(t.Context(), now); err != nil || !next.IsZero() {
+			t.Errorf("round %d: after one call more are overdue since %s, %v", round, next, err)
+		}
+	}
+}
