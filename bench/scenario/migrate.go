@@ -13,7 +13,7 @@ import (
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/testbed"
 	godwit "godwit.dev/godwit/clients/go"
-	_ "godwit.dev/godwit/clients/go/quic" // quic://
+	"godwit.dev/godwit/clients/go/quic"
 )
 
 // Migrate measures what a client over QUIC feels that changes its address again and again while notifications come.
@@ -188,7 +188,7 @@ func clients(s *testbed.Server) (mover, publisher *godwit.Client, err error) {
 	}
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
-	if mover, err = godwit.New("quic://"+s.QUIC, godwit.WithRootCAs(roots), godwit.WithApp(testbed.App)); err != nil {
+	if mover, err = godwit.New("quic://"+s.QUIC, quic.Enable(), godwit.WithRootCAs(roots), godwit.WithApp(testbed.App)); err != nil {
 		return nil, nil, err
 	}
 	publisher, err = godwit.New("https://"+s.HTTP, godwit.WithRootCAs(roots), godwit.WithAPIKey(s.Key))

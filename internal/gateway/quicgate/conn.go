@@ -221,12 +221,11 @@ func (c *conn) finish() {
 		c.wt.CancelWrite(codeGone)
 	}
 	_ = c.wt.Close() // the connection's end ends it too
-	c.wt.CancelRead(codeGone)
 	if str != nil && !graceful {
 		reject(str, codeGone)
 	}
 	c.nudge()
-	c.line.quitLater()
+	c.line.quitLater(c)
 }
 
 // abort ends a session whose client has closed it or is lost.
@@ -277,7 +276,7 @@ func (c *conn) Name() string { return "quic" }
 func (c *conn) Probe() {
 	c.mu.Lock()
 	c.past = c.line.conn.ConnectionStats().PacketsReceived
-	c.put(item{head: []byte{0}})
+	c.put(item{})
 	c.mu.Unlock()
 	time.AfterFunc(c.gate.cfg.answer, func() {
 		if c.line.look(c); c.line.conn.ConnectionStats().PacketsReceived != c.past {

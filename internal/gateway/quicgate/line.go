@@ -109,7 +109,7 @@ func (l *line) request(str *quic.Stream) {
 	l.mu.Lock()
 	l.requests--
 	l.mu.Unlock()
-	if l.gate.isStopping() {
+	if l.gate.isStopping() && !l.hadSession() {
 		l.quitIfIdle()
 	}
 }
@@ -257,6 +257,12 @@ func (l *line) moved() {
 		l.at = at
 		l.gate.counts.moves.Inc()
 	}
+}
+
+func (l *line) hadSession() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.session != nil
 }
 
 // quitIfIdle closes a connection that serves neither a session nor a request.
