@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/quic-go/quic-go"
-	"github.com/quic-go/quic-go/http3"
 
 	"godwit.dev/godwit/internal/notify/frame"
 	"godwit.dev/godwit/internal/notify/session"
@@ -18,8 +17,8 @@ import (
 type conn struct {
 	gate      *Gateway
 	line      *line
-	wt        *http3.Stream // of the request; its id is the session's. Set by line.ready, under line.mu
-	str       *quic.Stream  // with the frames; set by begin
+	wt        *quic.Stream // of the request; its id is the session's. Set by line.ready, under line.mu. HTTP/3's stream would hold the request
+	str       *quic.Stream // with the frames; set by begin
 	sess      *session.Session
 	peer      session.Peer
 	text      bool // JSON; false: protobuf
@@ -71,6 +70,7 @@ func (c *conn) begin(str *quic.Stream) bool {
 	c.mu.Unlock()
 	c.late.Stop()
 	c.sess = c.gate.cfg.Hub.Accept(c, c.peer)
+	c.peer = session.Peer{}
 	c.gate.counts.sessions.Inc()
 	return true
 }

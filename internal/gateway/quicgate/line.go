@@ -236,7 +236,7 @@ func (l *line) reserve(c *conn) bool {
 }
 
 // ready lets streams reach the session.
-func (l *line) ready(c *conn, wt *http3.Stream) {
+func (l *line) ready(c *conn, wt *quic.Stream) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.wt = wt
