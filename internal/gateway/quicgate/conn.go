@@ -27,6 +27,7 @@ type conn struct {
 	wake      chan struct{} // has a token when a pause has ended
 	paused    atomic.Bool
 	in        reader
+	said      bool // the hello has been passed on
 
 	mu   sync.Mutex
 	out  outbox
@@ -75,9 +76,18 @@ func (c *conn) begin(str *quic.Stream) bool {
 	return true
 }
 
-// read passes frames to the session until the stream ends.
+// read passes frames to the session until the stream ends. It goes on in another goroutine after the hello, which takes a deep stack: an idle one has two
+// kilobytes.
 func (c *conn) read() {
-	defer c.sess.Closed()
+	if c.pass() {
+		c.line.running.Go(c.read)
+		return
+	}
+	c.sess.Closed()
+}
+
+// pass passes frames to the session. True: the first have been passed on, and more may come.
+func (c *conn) pass() (more bool) {
 	for {
 		n, err := c.str.Read(c.in.space())
 		if n > 0 {
@@ -86,12 +96,16 @@ func (c *conn) read() {
 				c.wrong(wrong)
 				_, _ = io.Copy(io.Discard, c.str) // until the client or the linger ends it
 				c.done()
-				return
+				return false
 			}
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			c.ended(err)
-			return
+			return false
+		case !c.said && c.in.between():
+			c.said = true
+			return true
 		}
 	}
 }
