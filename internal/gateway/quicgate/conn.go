@@ -34,7 +34,6 @@ type conn struct {
 	code uint32 // with which the session is closed
 	why  string // its reason
 	is   state
-	past uint64 // packets of the peer before the last probe
 }
 
 // state is a set of flags under conn.mu.
@@ -288,12 +287,12 @@ func (c *conn) Name() string { return "quic" }
 
 // Probe implements session.Transport: an empty frame, whose acknowledgement by the client's QUIC is a sign of life.
 func (c *conn) Probe() {
+	past := c.line.conn.ConnectionStats().PacketsReceived
 	c.mu.Lock()
-	c.past = c.line.conn.ConnectionStats().PacketsReceived
 	c.put(item{})
 	c.mu.Unlock()
 	time.AfterFunc(c.gate.cfg.answer, func() {
-		if c.line.look(c); c.line.conn.ConnectionStats().PacketsReceived != c.past {
+		if c.line.look(c); c.line.conn.ConnectionStats().PacketsReceived != past {
 			c.sess.Alive()
 		}
 	})

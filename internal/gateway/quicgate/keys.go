@@ -34,7 +34,9 @@ func LoadKeys(dir string) (k Keys, err error) {
 		secret := make([]byte, secretBytes)
 		_, _ = rand.Read(secret) // never fails
 		text = []byte(hex.EncodeToString(secret) + "\n")
-		err = os.WriteFile(name, text, 0o600)
+		if err = os.WriteFile(name+".tmp", text, 0o600); err == nil { // in one step: half a key would keep the server from starting
+			err = os.Rename(name+".tmp", name)
+		}
 	}
 	if err != nil {
 		return k, fmt.Errorf("keep the key of QUIC: %w", err)
