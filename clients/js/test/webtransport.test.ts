@@ -136,10 +136,10 @@ test("where UDP is blocked a WebSocket connects within a second, and nobody wait
   expect(net.made).toEqual([]);
   await passes(900);
   expect(net.made).toHaveLength(1);
-  expect(quic.last().left).toEqual({ closeCode: 1000, reason: "" });
   expect(told).toEqual(["WebTransport did not connect in 900 ms: UDP may be blocked"]);
   net.last().welcome({ heartbeat: "24h" });
   await passes(10_000);
+  expect(quic.last().left).toEqual({ closeCode: 1000, reason: "" });
   net.last().break();
   await passes(0);
   expect(net.made).toHaveLength(2); // at once
@@ -150,6 +150,21 @@ test("where UDP is blocked a WebSocket connects within a second, and nobody wait
   await passes(0);
   expect(quic.made).toHaveLength(2);
   expect(told).toHaveLength(1);
+});
+
+test("a network that is slow is tried again at the next connect", async () => {
+  await listen();
+  await passes(900);
+  expect(net.made).toHaveLength(1);
+  net.last().welcome({ heartbeat: "24h" });
+  await passes(3_000);
+  expect(quic.last().left).toBeUndefined();
+  quic.last().open();
+  await settle();
+  expect(quic.last().left).toBeDefined(); // the WebSocket stays
+  net.last().break();
+  await passes(0);
+  expect(quic.made).toHaveLength(2);
 });
 
 test("each further failure rests twice as long, up to an hour, and a session that works ends that", async () => {
@@ -238,6 +253,7 @@ test("a stream that cannot be opened in time falls back", async () => {
   quic.last().open();
   await passes(900);
   expect(net.made).toHaveLength(1);
+  await passes(10_000);
   expect(quic.last().left).toBeDefined();
 });
 

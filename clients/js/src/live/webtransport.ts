@@ -10,6 +10,8 @@ export interface Place {
 
 /** How long a close waits for the server's, so that what was sent before arrives, in milliseconds. */
 const linger = 1_000;
+/** How long a connection that is late may still show that it works, in milliseconds. */
+const patience = 10_000;
 /** A session in which the server has said nothing for so long is no use, in milliseconds. */
 const mute = 5_000;
 /** Datagrams that wait for the program; browsers drop the oldest beyond that, and keep one or few by themselves. */
@@ -23,8 +25,8 @@ type Proved = (error?: Error) => void;
 const nothing = () => {};
 
 /**
- * Connects and opens the stream of a session, or throws once `late` does. Then `proved` is called once: when the server has
- * said something, or with the error if the connection ends before that.
+ * Connects and opens the stream of a session, or throws once `late` does. `proved` is called once a connection works: when the
+ * server has said something, or when one that was late stands. A connection that ends before that calls it with the error.
  */
 export async function connect(place: Place, late: Promise<never>, proved: Proved): Promise<Socket> {
   const { serverCertificateHashes, datagrams } = place;
@@ -38,8 +40,12 @@ export async function connect(place: Place, late: Promise<never>, proved: Proved
   try {
     return new StreamSocket(transport, await Promise.race([opening, late]), datagrams, proved);
   } catch (error) {
-    opening.catch(nothing);
-    leave(transport);
+    const timer = setTimeout(() => leave(transport), patience);
+    const done = () => {
+      clearTimeout(timer);
+      leave(transport);
+    };
+    opening.then(() => proved(), nothing).then(done); // slow is not blocked: the next connection may be quicker
     throw error;
   }
 }
