@@ -21,8 +21,9 @@ import (
 // ends, workers answer the requests that they have, sessions get their goodbye, answers under way end, connections drain.
 func (a *App) listen(ctx context.Context, w *web.Web, other *compat.Service) error {
 	list := listen.New(a.steps, a.fail, w.Share(), w.TLS)
-	a.modules = module.NewSet(services(w.Server, a.opts.Commands), a.steps, a.registry, list)
+	a.modules = module.NewSet(services(w, a.opts.Commands), a.steps, a.registry, list)
 	w.Modules = a.modules
+	w.QUIC = func() string { return list.Addrs()["quic_addr"] }
 	var all []listen.Listener
 	if other != nil {
 		w.Ready = other.Ready
