@@ -8,11 +8,13 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 
 	"godwit.dev/godwit/test/blackbox"
+	"godwit.dev/godwit/test/firefox"
 )
 
 //go:embed quicpage.html
@@ -40,8 +42,9 @@ type pageSite struct {
 	reports chan pageReport
 }
 
-func newPageSite(t *testing.T, config pageConfig) *pageSite {
+func (s *quicServer) newPageSite(t *testing.T, config pageConfig) *pageSite {
 	t.Helper()
+	config.Server, config.Hash = "https://"+s.HTTP, s.hash
 	text, err := json.Marshal(config)
 	if err != nil {
 		t.Fatal(err)
@@ -51,6 +54,16 @@ func newPageSite(t *testing.T, config pageConfig) *pageSite {
 	mux.HandleFunc("GET /", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		_, _ = w.Write([]byte(strings.ReplaceAll(quicPage, "CONFIG", string(text))))
+	})
+	// The page takes the scripts from its own site, since the browser does not trust the server's certificate.
+	mux.HandleFunc("GET /sdk/", func(w http.ResponseWriter, r *http.Request) {
+		script, err := s.api.Do(r.Context(), "GET", r.URL.RequestURI(), nil)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		w.Header().Set("Content-Type", script.Header.Get("Content-Type"))
+		_, _ = w.Write(script.Body)
 	})
 	mux.HandleFunc("POST /report", func(_ http.ResponseWriter, r *http.Request) {
 		var report pageReport
@@ -86,18 +99,30 @@ func (p *pageSite) wants(ctx context.Context, t *testing.T, name string, stop ..
 }
 
 // opens shows the page to a browser.
-func (s *quicServer) opens(ctx context.Context, t *testing.T, config pageConfig) *pageSite {
+func (s *quicServer) opens(ctx context.Context, t *testing.T, browser string, config pageConfig) *pageSite {
 	t.Helper()
-	config.Server, config.Hash = "https://"+s.HTTP, s.hash
-	site := newPageSite(t, config)
+	site := s.newPageSite(t, config)
 	if out, err := s.Manage("app", "set", "demo", "--origin", site.URL, "--data", s.Dir); err != nil {
 		t.Fatalf("allow the page's origin: %v\n%s", err, out)
 	}
+	if browser == "firefox" {
+		profile, err := os.MkdirTemp("", "firefox") // not t.TempDir: Firefox may still write while it ends
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.RemoveAll(profile) })
+		if err := firefox.Start(t, profile, "").Tab(t).Open(ctx, site.URL); err != nil {
+			t.Fatal(err)
+		}
+		return site
+	}
 	chromium := blackbox.Tool(t, "chromium", "google-chrome", "chromium-browser")
-	// The exception is for HTTPS and WebSocket; WebTransport goes by the hash.
+	// The exception is for the WebSocket; WebTransport goes by the hash.
 	visit(ctx, t, chromium, site.URL, "--ignore-certificate-errors")
 	return site
 }
+
+var browsers = []string{"chromium", "firefox"}
 
 // over is the gateway of a recipient's only session.
 func (s *quicServer) over(ctx context.Context, t *testing.T, recipient string) (gateway string) {
@@ -115,14 +140,20 @@ func (s *quicServer) over(ctx context.Context, t *testing.T, recipient string) (
 	return gateway
 }
 
-func TestChromiumListensOverWebTransport(t *testing.T) {
+func TestBrowsersListenOverWebTransport(t *testing.T) {
 	blackbox.Long(t)
+	for _, browser := range browsers {
+		t.Run(browser, func(t *testing.T) { listens(t, browser) })
+	}
+}
+
+func listens(t *testing.T, browser string) {
 	s := startQUIC(t)
 	ctx := timeout(t)
 	if err := s.api.Publish(ctx, map[string]any{"to": "page", "id": "before", "title": "Hi"}); err != nil {
 		t.Fatal(err)
 	}
-	p := s.opens(ctx, t, pageConfig{QUIC: "https://" + s.quic, Recipient: "page", Datagrams: true})
+	p := s.opens(ctx, t, browser, pageConfig{QUIC: "https://" + s.quic, Recipient: "page", Datagrams: true})
 	p.wants(ctx, t, "notification")
 	p.wants(ctx, t, "subscribed")
 	for over := s.over(ctx, t, "page"); over != "quic"; over = s.over(ctx, t, "page") {
@@ -156,16 +187,21 @@ func TestChromiumListensOverWebTransport(t *testing.T) {
 	}
 }
 
-func TestChromiumReadsTheCodeOfAClose(t *testing.T) {
+// TestBrowsersReadTheCodeOfAClose uses WebTransport without the client.
+func TestBrowsersReadTheCodeOfAClose(t *testing.T) {
 	blackbox.Long(t)
 	s := startQUIC(t)
-	ctx := timeout(t)
-	p := s.opens(ctx, t, pageConfig{QUIC: "https://" + s.quic, Raw: true})
-	if r := p.wants(ctx, t, "said"); !strings.Contains(r.Why, `"reason":"unauthenticated"`) {
-		t.Errorf("the server said %s", r.Why)
-	}
-	if r := p.wants(ctx, t, "closed"); r.Why != "1008 unauthenticated" {
-		t.Errorf("the session was closed with %s", r.Why)
+	for _, browser := range browsers {
+		t.Run(browser, func(t *testing.T) {
+			ctx := timeout(t)
+			p := s.opens(ctx, t, browser, pageConfig{QUIC: "https://" + s.quic, Raw: true})
+			if r := p.wants(ctx, t, "said"); !strings.Contains(r.Why, `"reason":"unauthenticated"`) {
+				t.Errorf("the server said %s", r.Why)
+			}
+			if r := p.wants(ctx, t, "closed"); r.Why != "1008 unauthenticated" {
+				t.Errorf("the session was closed with %s", r.Why)
+			}
+		})
 	}
 }
 
@@ -191,7 +227,7 @@ func TestChromiumFallsBackWhereUDPIsBlocked(t *testing.T) {
 	for name, at := range map[string]string{"vanish": hole.LocalAddr().String(), "refused": blackbox.Free(t)} {
 		t.Run(name, func(t *testing.T) {
 			ctx := timeout(t)
-			p := s.opens(ctx, t, pageConfig{QUIC: "https://" + at, Recipient: name, Datagrams: true})
+			p := s.opens(ctx, t, "chromium", pageConfig{QUIC: "https://" + at, Recipient: name, Datagrams: true})
 			p.wants(ctx, t, "fallback", "connected")
 			t.Logf("connected after %d ms", p.wants(ctx, t, "connected", "left").Took)
 			if over := s.over(ctx, t, name); over != "ws" {

@@ -158,7 +158,9 @@ func TestAioquicReadsTheAPI(t *testing.T) {
 func TestAioquicListens(t *testing.T) {
 	blackbox.Long(t)
 	s := startQUIC(t)
-	for _, scenario := range []string{"listen", "move"} { // move goes on from another port before each acknowledgement
+	// The second goes on from another port before each acknowledgement. quic-go leaks a connection ID of the client with each move and has three
+	// of them (quic-go/quic-go#5819); clients without IDs, as Chromium is one, may move as often as they like.
+	for scenario, count := range map[string]int{"listen": count, "move": 3} {
 		ctx, recipient := timeout(t), "py-"+scenario
 		id := func(i int) string { return fmt.Sprintf("%s-%d", recipient, i) }
 		publish := func(from, to int) {

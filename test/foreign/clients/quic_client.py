@@ -46,6 +46,7 @@ class Client(QuicConnectionProtocol):
         self.session = None
         self.own = {}  # stream of the session → what came on it and is no frame yet
         self.frames = asyncio.Queue()
+        self.unread = []  # frames that are printed and that no scenario has looked at
         self.ended = asyncio.get_running_loop().create_future()
 
     # HTTP/3
@@ -101,8 +102,12 @@ class Client(QuicConnectionProtocol):
         self.transmit()
 
     async def next(self, kind):
-        """Prints frames until one of a kind has come, and returns its content. The end of the session is printed, too."""
+        """Prints frames as they come until there is one of a kind, and returns its content."""
         while True:
+            for i, (name, content) in enumerate(self.unread):
+                if name == kind:
+                    del self.unread[i]
+                    return content
             frame = asyncio.ensure_future(self.frames.get())
             await asyncio.wait([frame, self.ended], return_when=asyncio.FIRST_COMPLETED)
             if not frame.done():
@@ -110,8 +115,7 @@ class Client(QuicConnectionProtocol):
                 raise EOFError
             name, content, way = frame.result()
             tell(**{name: content, **({"by": way} if way == "datagram" else {})})
-            if name == kind:
-                return content
+            self.unread.append((name, content))
 
     async def end(self):
         """Prints what still comes, and how the session or the connection ended."""
@@ -259,7 +263,7 @@ async def move(c, recipient, count):
         n = await c.next("notification")
         await c.moves()
         c.send(stream, delimited({"ack": {"ids": [n["id"]]}}))
-    await answers(c, stream)
+        await answers(c, stream)
 
 
 async def topics(c, recipient, count):
@@ -320,26 +324,18 @@ async def reset(c, recipient):
 
 async def second(c, recipient):
     """A second stream of the same session."""
-    stream = await welcomed(c, recipient)
+    await welcomed(c, recipient)
     other = c.stream()
     c.send(other, delimited({"hello": {"app": "demo", "recipient": "thief"}}))
-    try:
-        await answers(c, stream)
-        tell(goes={"on": True})
-    except EOFError:
-        tell(**c.ended.result())
+    await c.end()
 
 
 async def oneway(c, recipient):
     """A stream in one direction."""
-    stream = await welcomed(c, recipient)
+    await welcomed(c, recipient)
     other = c.stream(unidirectional=True)
     c.send(other, delimited({"ping": {}}))
-    try:
-        await answers(c, stream)
-        tell(goes={"on": True})
-    except EOFError:
-        tell(**c.ended.result())
+    await c.end()
 
 
 async def datagrams(c, recipient):
