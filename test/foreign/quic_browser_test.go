@@ -28,6 +28,7 @@ type pageConfig struct {
 	Recipient string `json:"recipient"`
 	Datagrams bool   `json:"datagrams"`
 	Raw       bool   `json:"raw"`
+	Speaks    bool   `json:"speaks"` // without being asked, many times a second
 }
 
 // pageReport is what happened in the page.

@@ -158,8 +158,8 @@ func TestAioquicReadsTheAPI(t *testing.T) {
 func TestAioquicListens(t *testing.T) {
 	blackbox.Long(t)
 	s := startQUIC(t)
-	// The second goes on from another port before each acknowledgement. quic-go leaks a connection ID of the client with each move and has three
-	// of them (quic-go/quic-go#5819); clients without IDs, as Chromium is one, may move as often as they like.
+	// The second goes on from another port before each acknowledgement. quic-go loses one of the client's connection IDs with each move and
+	// gets three (quic-go/quic-go#5819); a client without IDs may move as often as it likes.
 	for scenario, count := range map[string]int{"listen": count, "move": 3} {
 		ctx, recipient := timeout(t), "py-"+scenario
 		id := func(i int) string { return fmt.Sprintf("%s-%d", recipient, i) }
