@@ -24,6 +24,7 @@ import (
 	"godwit.dev/godwit/api/godwitpb"
 	"godwit.dev/godwit/internal/gateway/gatetest"
 	"godwit.dev/godwit/internal/gateway/quicgate"
+	"godwit.dev/godwit/internal/messaging/pubsub"
 	"godwit.dev/godwit/internal/server/certs/certstest"
 )
 
@@ -114,6 +115,15 @@ func open(t testing.TB, s *gatetest.Server, protocol string) (*client, error) {
 	return &client{sess: sess, str: str, in: bufio.NewReader(str), text: protocol == quicgate.ProtocolJSON}, nil
 }
 
+// over is a client of JSON on a session.
+func over(t testing.TB, sess *webtransport.Session) *client {
+	str, err := sess.OpenStreamSync(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &client{sess: sess, str: str, in: bufio.NewReader(str), text: true}
+}
+
 func dialAs(protocol string) func(t testing.TB, s *gatetest.Server, o gatetest.Options) (gatetest.Client, error) {
 	return func(t testing.TB, s *gatetest.Server, o gatetest.Options) (gatetest.Client, error) {
 		c, err := open(t, s, protocol)
@@ -197,4 +207,12 @@ func certificate(t testing.TB) (tls.Certificate, *x509.CertPool) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(pem)
 	return pair, roots
+}
+
+// publish publishes to a topic.
+func publish(t testing.TB, s *gatetest.Server, topic, data string) {
+	t.Helper()
+	if err := s.Topics.Publish(t.Context(), gatetest.App, &pubsub.Message{Topic: topic, Data: []byte(data), ContentType: "application/json"}); err != nil {
+		t.Fatal(err)
+	}
 }
