@@ -81,7 +81,7 @@ class StreamSocket implements Socket {
     this.writer.closed.catch(nothing);
     const read = this.read(stream.readable);
     if (datagrams) this.readDatagrams().catch(nothing); // they end with the transport
-    // The end is told after what came before it.
+    // Frames that came before the end are read first.
     transport.closed.then(
       ({ closeCode, reason }) => read.then(() => this.end(closeCode ?? 0, reason ?? "")),
       (error: Error) => read.then(() => this.end(broken, "", error.message)),
