@@ -130,9 +130,11 @@ func visit(ctx context.Context, t *testing.T, chromium, address string, flags ..
 	if err != nil {
 		t.Fatal(err)
 	}
-	args := append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+	args := append([]string{
+		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
-		"--user-data-dir=" + profile, "--remote-debugging-port=0"}, flags...)
+		"--user-data-dir=" + profile, "--remote-debugging-port=0",
+	}, flags...)
 	cmd := exec.CommandContext(ctx, chromium, append(args, address)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
