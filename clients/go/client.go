@@ -29,8 +29,9 @@ type Client struct {
 	onRetry  func(err error, after time.Duration)
 	roots    *x509.CertPool // certificate authorities to trust; nil: the system's
 
-	transport Transport // nil: the package's own
-	links     links
+	transports map[string]Transport // by scheme
+	transport  Transport            // nil: the package's own
+	links      links
 }
 
 // Option changes how a Client works.
@@ -46,26 +47,27 @@ const (
 // repeatedly.
 const idleConnections = 128
 
-// New returns a client for the server at an http or https URL, for example "https://godwit.example.org", or at the URL of a [Transport]: with
-// the package godwit.dev/godwit/clients/go/quic, "quic://godwit.example.org:8080" listens over QUIC, and calls the same port over HTTPS.
+// New returns a client for the server at an http or https URL, for example "https://godwit.example.org", or at a URL of
+// [WithTransport]: with that of the package godwit.dev/godwit/clients/go/quic, "quic://godwit.example.org:8443" listens over QUIC and calls the same
+// port over HTTPS.
 func New(server string, opts ...Option) (*Client, error) {
 	base, err := url.Parse(strings.TrimSuffix(server, "/"))
 	if err != nil {
 		return nil, fmt.Errorf("godwit: server address: %w", err)
 	}
-	via := transports.of(base.Scheme)
-	if base.Scheme != "http" && base.Scheme != "https" && via == nil || base.Host == "" {
+	c := &Client{base: base, attempts: DefaultAttempts, timeout: DefaultRequestTimeout}
+	for _, o := range opts {
+		o(c)
+	}
+	c.transport = c.transports[base.Scheme]
+	if base.Scheme != "http" && base.Scheme != "https" && c.transport == nil || base.Host == "" {
 		return nil, fmt.Errorf("godwit: server address %q is not an http or https URL", server)
 	}
-	if via != nil {
+	if c.transport != nil {
 		base.Scheme = "https"
 	}
 	if strings.ContainsAny(server, "?#") {
 		return nil, fmt.Errorf("godwit: server address %q must end before ? and #: paths are added to it", server)
-	}
-	c := &Client{base: base, transport: via, attempts: DefaultAttempts, timeout: DefaultRequestTimeout}
-	for _, o := range opts {
-		o(c)
 	}
 	if c.http == nil {
 		c.ownHTTP = http.DefaultTransport.(*http.Transport).Clone()

@@ -53,25 +53,14 @@ func (e *LinkClosedError) Error() string {
 // policyViolation is WebSocket's code for refusals that are final.
 const policyViolation = 1008
 
-// schemes are the transports of other packages.
-type schemes struct {
-	mu sync.Mutex
-	m  map[string]Transport
-}
-
-var transports = schemes{m: make(map[string]Transport)}
-
-func (s *schemes) of(scheme string) Transport {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.m[scheme]
-}
-
-// RegisterTransport makes New accept URLs of a scheme. A package that brings a transport calls it as it is imported.
-func RegisterTransport(scheme string, t Transport) {
-	transports.mu.Lock()
-	defer transports.mu.Unlock()
-	transports.m[scheme] = t
+// WithTransport makes New accept URLs of a scheme, whose sessions are links of a Transport.
+func WithTransport(scheme string, t Transport) Option {
+	return func(c *Client) {
+		if c.transports == nil {
+			c.transports = make(map[string]Transport)
+		}
+		c.transports[scheme] = t
+	}
 }
 
 // links are the open links of a client.

@@ -1,10 +1,9 @@
-// Package quic lets the client of package godwit listen over QUIC: the session outlives a change of networks. Import it for its effect, and
-// give [godwit.New] a URL like "quic://godwit.example.org:8443":
+// Package quic lets the client of package godwit listen over QUIC: the session outlives a change of networks.
 //
-//	import _ "godwit.dev/godwit/clients/go/quic"
+//	c, err := godwit.New("quic://godwit.example.org:8443", quic.Enable())
 //
-// Calls such as publishes go to the same host and port over HTTPS. Where nothing answers over UDP within a second, sessions use a
-// WebSocket there.
+// Calls such as publishes go to the same host and port over HTTPS. A session uses a WebSocket there if nothing answers over UDP within a
+// second.
 package quic
 
 import (
@@ -27,7 +26,8 @@ import (
 	godwit "godwit.dev/godwit/clients/go"
 )
 
-func init() { godwit.RegisterTransport("quic", Dial) } //nolint:gochecknoinits // the purpose of the package
+// Enable makes [godwit.New] accept URLs like "quic://godwit.example.org:8443".
+func Enable() godwit.Option { return godwit.WithTransport("quic", Dial) }
 
 const (
 	blockedAfter = time.Second      // without any answer over UDP

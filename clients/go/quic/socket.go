@@ -128,7 +128,7 @@ func (s *socket) SetReadDeadline(t time.Time) error { pc, _ := s.now(); return p
 // SetWriteDeadline implements net.PacketConn.
 func (s *socket) SetWriteDeadline(t time.Time) error { pc, _ := s.now(); return pc.SetWriteDeadline(t) }
 
-// lookEvery is how often the system is asked for the network in use. That costs three system calls, and no packet.
+// lookEvery is how often the system is asked for the network in use. A look costs three system calls, and no packet.
 const lookEvery = time.Second
 
 // source returns the address from which the system would send to another. The zero value: there is no network.

@@ -1,7 +1,6 @@
 package quicgate
 
 import (
-	"context"
 	"errors"
 	"io"
 	"sync"
@@ -102,8 +101,7 @@ var errStop = errors.New("the session is closing")
 
 // frame handles one frame of the client.
 func (c *conn) frame(b []byte) error {
-	if c.spoke() {
-		c.refuse(codeDatagram, datagramRefused)
+	if c.line.look(c); c.finished() {
 		return errStop
 	}
 	if len(b) == 0 {
@@ -127,19 +125,6 @@ func (c *conn) frame(b []byte) error {
 		}
 	}
 	return nil
-}
-
-// over is a context that has ended: what is asked with it does not wait.
-var over = func() context.Context {
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel()
-	return ctx
-}()
-
-// spoke reports whether a datagram has come. There is no goroutine that waits for one, since none may come.
-func (c *conn) spoke() bool {
-	_, err := c.wt.ReceiveDatagram(over)
-	return err == nil
 }
 
 // wrong ends a session whose client has broken the rules of the stream.
@@ -236,13 +221,11 @@ func (c *conn) finish() {
 		c.wt.CancelWrite(codeGone)
 	}
 	_ = c.wt.Close() // the connection's end ends it too
-	// Not at once: a STOP_SENDING in the capsule's packet stands before it, and browsers then tell their page no code.
-	time.AfterFunc(quitAfter, func() { c.wt.CancelRead(codeGone) })
 	if str != nil && !graceful {
 		reject(str, codeGone)
 	}
 	c.nudge()
-	c.line.quitLater()
+	c.line.quitLater(c)
 }
 
 // abort ends a session whose client has closed it or is lost.
@@ -293,13 +276,10 @@ func (c *conn) Name() string { return "quic" }
 func (c *conn) Probe() {
 	c.mu.Lock()
 	c.past = c.line.conn.ConnectionStats().PacketsReceived
-	c.put(item{head: []byte{0}})
+	c.put(item{})
 	c.mu.Unlock()
 	time.AfterFunc(c.gate.cfg.answer, func() {
-		switch {
-		case c.spoke():
-			c.refuse(codeDatagram, datagramRefused)
-		case c.line.conn.ConnectionStats().PacketsReceived != c.past:
+		if c.line.look(c); c.line.conn.ConnectionStats().PacketsReceived != c.past {
 			c.sess.Alive()
 		}
 	})

@@ -139,6 +139,14 @@ func TestCloseCodesSayWhy(t *testing.T) {
 			if err == nil {
 				_, err = str.Write([]byte("x"))
 			}
+			for range 1000 { // it is noticed when frames come
+				if c.Send(context.Background(), `{"ping":{}}`) != nil || c.sess.Context().Err() != nil {
+					break
+				}
+				if _, wrong := c.Next(context.Background()); wrong != nil {
+					break
+				}
+			}
 			return err
 		}, 4101, "second_stream"},
 		{"a wrong token", func(c *client) error {

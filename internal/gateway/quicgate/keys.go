@@ -60,7 +60,7 @@ const idBytes = 8
 const nonceBytes = 8
 
 // serverIDs makes connection IDs by which a balancer finds this server (QUIC-LB, plaintext): a byte with the configuration 0 and the length of the rest, the
-// server's ID, and random bytes. Whoever sees them can tell which connections are of one server.
+// server's ID, and random bytes. An observer can tell which connections are of one server.
 type serverIDs []byte
 
 // mostServerID is the most bytes of a server's ID: a connection ID has 20.

@@ -26,12 +26,18 @@ type line struct {
 	opened   chan struct{} // closed when the session is ready, or the connection has ended; nil: no stream waits for it
 	over     bool
 	at       net.Addr // of the peer
+
+	settled   chan struct{} // closed when the client's SETTINGS are read
+	datagrams bool          // the client takes datagrams; set before settled is closed
 }
 
 // Types of streams (draft-ietf-webtrans-http3): the client's stream of a session begins with one, and the session's id.
 const (
-	bidiStream = 0x41
-	uniStream  = 0x54
+	bidiStream    = 0x41
+	uniStream     = 0x54
+	controlStream = 0x00 // of HTTP/3, as the next two
+	qpackEncoder  = 0x02
+	qpackDecoder  = 0x03
 )
 
 // Settings of HTTP/3 by which browsers know that a server has WebTransport: of the drafts 2 to 6, and of those since; and the most sessions of a connection,
@@ -54,15 +60,7 @@ func (l *line) serve() {
 		return
 	}
 	defer l.running.Wait()
-	l.running.Go(func() {
-		for {
-			str, err := l.conn.AcceptUniStream(context.Background())
-			if err != nil {
-				return
-			}
-			l.running.Go(func() { l.uni(str) })
-		}
-	})
+	l.running.Go(l.settle)
 	for {
 		str, err := l.conn.AcceptStream(context.Background())
 		if err != nil {
@@ -111,30 +109,81 @@ func (l *line) request(str *quic.Stream) {
 	l.mu.Lock()
 	l.requests--
 	l.mu.Unlock()
-	if l.gate.isStopping() {
+	if l.gate.isStopping() && !l.hadSession() {
 		l.quitIfIdle()
 	}
 }
 
-// uni serves a stream of the client's direction alone: one of HTTP/3, or one that sessions do not have.
-func (l *line) uni(str *quic.ReceiveStream) {
-	kind, err := quicvarint.Peek(str)
-	if err != nil {
-		return
-	}
-	if kind != uniStream {
-		l.h3.HandleUnidirectionalStream(str)
-		return
-	}
-	id, err := sessionID(str)
-	str.CancelRead(codeRejected)
-	if err != nil {
-		return
-	}
-	if s := l.sessionOf(id); s != nil {
-		s.refuse(codeSecondStream, secondStream)
+// settle accepts streams of the client's direction alone until the one with its SETTINGS has come. It does not wait for more: QPACK's are not used, and
+// a session looks for others now and then, since a goroutine that waits is a tenth of what a connection costs.
+func (l *line) settle() {
+	for {
+		str, err := l.conn.AcceptUniStream(context.Background())
+		if err != nil || l.uni(str) {
+			return
+		}
 	}
 }
+
+// uni serves a stream of the client's direction alone, and reports whether it was the control stream.
+func (l *line) uni(str *quic.ReceiveStream) (control bool) {
+	_ = str.SetReadDeadline(time.Now().Add(l.gate.cfg.patience)) // of an open stream
+	kind, err := quicvarint.Peek(str)
+	if err != nil {
+		str.CancelRead(quic.StreamErrorCode(http3.ErrCodeStreamCreationError))
+		return false
+	}
+	switch kind {
+	case controlStream:
+		l.control(str)
+		return true
+	case uniStream:
+		id, err := sessionID(str)
+		str.CancelRead(codeRejected)
+		if s := l.sessionOf(id); err == nil && s != nil {
+			s.refuse(codeSecondStream, secondStream)
+		}
+	case qpackEncoder, qpackDecoder:
+	default: // without meaning, as browsers send some
+		str.CancelRead(quic.StreamErrorCode(http3.ErrCodeStreamCreationError))
+	}
+	return false
+}
+
+// control reads the client's SETTINGS. What else comes on its control stream has no meaning for a server without push.
+func (l *line) control(str *quic.ReceiveStream) {
+	select {
+	case <-l.settled:
+		_ = l.conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeStreamCreationError), "a second control stream")
+		return
+	default:
+	}
+	datagrams, err := readSettings(str)
+	if err != nil {
+		_ = l.conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeMissingSettings), err.Error())
+		return
+	}
+	l.datagrams = datagrams
+	close(l.settled)
+}
+
+// look finds what a client of a session must not send, and nobody waits for: datagrams, and further streams of one direction.
+func (l *line) look(s *conn) {
+	if _, err := l.conn.ReceiveDatagram(ended); err == nil {
+		s.refuse(codeDatagram, datagramRefused)
+		return
+	}
+	if str, err := l.conn.AcceptUniStream(ended); err == nil {
+		l.running.Go(func() { l.uni(str) })
+	}
+}
+
+// ended is a context that has ended: what is asked with it does not wait.
+var ended = func() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
+}()
 
 // sessionID reads the head of a session's stream.
 func sessionID(str interface{ Read([]byte) (int, error) }) (quic.StreamID, error) {
@@ -208,6 +257,12 @@ func (l *line) moved() {
 		l.at = at
 		l.gate.counts.moves.Inc()
 	}
+}
+
+func (l *line) hadSession() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.session != nil
 }
 
 // quitIfIdle closes a connection that serves neither a session nor a request.

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	godwit "godwit.dev/godwit/clients/go"
-	_ "godwit.dev/godwit/clients/go/quic"
+	"godwit.dev/godwit/clients/go/quic"
 	"godwit.dev/godwit/internal/gateway/gatetest"
 	"godwit.dev/godwit/internal/gateway/quicgate"
 	"godwit.dev/godwit/internal/notify/notification"
@@ -19,7 +19,7 @@ import (
 func TestSessionOutlivesAHundredMoves(t *testing.T) {
 	s := start(t, quicgate.Config{})
 	d := doorOf(s)
-	c, err := godwit.New("quic://"+d.addr, godwit.WithRootCAs(d.roots), godwit.WithApp(gatetest.App))
+	c, err := godwit.New("quic://"+d.addr, quic.Enable(), godwit.WithRootCAs(d.roots), godwit.WithApp(gatetest.App))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,9 +18,10 @@ type outbox struct {
 	corked int
 }
 
-// item is a frame that waits: its length and its head, and its tail, which many connections share.
+// item is a frame that waits: its length, its head, and its tail, which many connections share.
 type item struct {
 	head, tail []byte
+	size       int  // of head and tail
 	datagram   bool // without its length, as a datagram if it fits one
 }
 
@@ -30,22 +31,21 @@ const itemBytes = 96
 // batchBytes is how much is written at a time.
 const batchBytes = 16 << 10
 
-func (i *item) size() int { return len(i.head) + len(i.tail) + itemBytes }
+func (i *item) cost() int { return i.size + itemBytes }
 
 // Write implements session.Transport.
 func (c *conn) Write(k frame.ServerKind, head, tail []byte) bool {
-	it := item{tail: tail, datagram: c.datagrams && k == frame.ServerMessage}
-	n := len(head) + len(tail)
+	it := item{tail: tail, size: len(head) + len(tail), datagram: c.datagrams && k == frame.ServerMessage}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.is&closing != 0 {
 		return false
 	}
-	if c.out.bytes > 0 && (c.out.bytes+n+itemBytes > c.gate.cfg.Queue || c.gate.overBudget()) {
+	if c.out.bytes > 0 && (c.out.bytes+it.cost() > c.gate.cfg.Queue || c.gate.overBudget()) {
 		c.is |= refused
 		return false
 	}
-	it.head = append(binary.AppendUvarint(make([]byte, 0, len(head)+binary.MaxVarintLen32), uint64(n)), head...) //nolint:gosec // not negative
+	it.head = append([]byte(nil), head...)
 	c.put(it)
 	return true
 }
@@ -56,8 +56,8 @@ func (c *conn) put(it item) {
 		return
 	}
 	c.out.items = append(c.out.items, it)
-	c.out.bytes += it.size()
-	c.gate.charge(it.size())
+	c.out.bytes += it.cost()
+	c.gate.charge(it.cost())
 	c.send()
 }
 
@@ -96,8 +96,8 @@ func (c *conn) Queued() int {
 // drop discards what waits. c.mu is held.
 func (c *conn) drop() {
 	for i := range c.out.items {
-		c.out.bytes -= c.out.items[i].size()
-		c.gate.charge(-c.out.items[i].size())
+		c.out.bytes -= c.out.items[i].cost()
+		c.gate.charge(-c.out.items[i].cost())
 	}
 	c.out.items = nil
 }
@@ -122,13 +122,13 @@ func (c *conn) drain() {
 	}
 }
 
-// take returns what waits, or nil after the work at the end of it.
+// take returns what waits. Nil: nothing did, and the drain is over.
 func (c *conn) take() (items []item, size int) {
 	c.mu.Lock()
 	if len(c.out.items) > 0 {
 		items, c.out.items = c.out.items, nil
 		for i := range items {
-			size += items[i].size()
+			size += items[i].cost()
 		}
 		c.mu.Unlock()
 		return items, size
@@ -169,13 +169,13 @@ func (c *conn) write(items []item, batch *[]byte) error {
 		if it.datagram && c.datagram(it) {
 			continue
 		}
-		if len(b) > 0 && len(b)+len(it.head)+len(it.tail) > batchBytes {
+		if len(b) > 0 && len(b)+it.size > batchBytes {
 			if _, err := c.str.Write(b); err != nil {
 				return err
 			}
 			b = b[:0]
 		}
-		b = append(b, it.head...)
+		b = append(binary.AppendUvarint(b, uint64(it.size)), it.head...) //nolint:gosec // not negative
 		if len(b)+len(it.tail) <= batchBytes {
 			b = append(b, it.tail...)
 			continue
@@ -197,9 +197,7 @@ func (c *conn) write(items []item, batch *[]byte) error {
 
 // datagram sends a frame as a datagram. False: it must go on the stream.
 func (c *conn) datagram(it *item) bool {
-	_, skip := binary.Uvarint(it.head)
-	b := make([]byte, 0, len(it.head)+len(it.tail))
-	err := c.wt.SendDatagram(append(append(b, it.head[skip:]...), it.tail...))
+	err := c.wt.SendDatagram(append(append(make([]byte, 0, it.size), it.head...), it.tail...))
 	var large *quic.DatagramTooLargeError
 	return !errors.As(err, &large)
 }

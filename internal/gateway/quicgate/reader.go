@@ -16,7 +16,7 @@ type reader struct {
 	small [64]byte
 	in    []byte // the bytes of an unfinished frame; nil: none
 	size  int    // length of the frame that has begun; -1: its length is not complete
-	head  uint64 // the length so far
+	sum   uint64 // the length so far
 	bytes uint8  // of the length so far
 }
 
@@ -96,15 +96,15 @@ func (r *reader) feed(b []byte, frame func([]byte) error) error {
 
 // length adds a byte of a length.
 func (r *reader) length(b byte) (done bool, err error) {
-	r.head |= uint64(b&0x7f) << (7 * r.bytes)
+	r.sum |= uint64(b&0x7f) << (7 * r.bytes)
 	r.bytes++
-	if r.head > maxMessage || r.bytes == lengthBytes && b >= 0x80 {
+	if r.sum > maxMessage || r.bytes == lengthBytes && b >= 0x80 {
 		return false, errTooLarge
 	}
 	if b >= 0x80 {
 		return false, nil
 	}
-	r.size = int(r.head) //nolint:gosec // at most maxMessage
-	r.head, r.bytes = 0, 0
+	r.size = int(r.sum) //nolint:gosec // at most maxMessage
+	r.sum, r.bytes = 0, 0
 	return true, nil
 }

@@ -44,7 +44,9 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	sockets := g.sockets
 	g.mu.Unlock()
 	for _, l := range all {
-		l.quitIfIdle()
+		if !l.hadSession() { // where there was one, the connection ends soon after it, so that its close arrives
+			l.quitIfIdle()
+		}
 	}
 	closed := make(chan struct{})
 	go func() { g.running.Wait(); close(closed) }()
@@ -177,7 +179,7 @@ func (g *Gateway) serve(c *quic.Conn) {
 		_ = c.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeExcessiveLoad), err.Error()) // the peer gets it or is gone
 		return
 	}
-	l := &line{gate: g, conn: c, at: c.RemoteAddr()}
+	l := &line{gate: g, conn: c, at: c.RemoteAddr(), settled: make(chan struct{})}
 	who.line = l
 	g.mu.Lock()
 	g.lines[l] = struct{}{}
@@ -192,5 +194,11 @@ func (g *Gateway) serve(c *quic.Conn) {
 	g.mu.Unlock()
 }
 
-// quitLater closes a connection whose session has ended unless its client closes it first.
-func (l *line) quitLater() { time.AfterFunc(quitAfter, l.quitIfIdle) }
+// quitLater closes a connection whose session has ended unless its client closes it first. Until then the client's direction of the request's stream stays
+// open: Chromium ignores the close and its code if STOP_SENDING comes with it.
+func (l *line) quitLater(c *conn) {
+	time.AfterFunc(quitAfter, func() {
+		c.wt.CancelRead(codeGone)
+		l.quitIfIdle()
+	})
+}

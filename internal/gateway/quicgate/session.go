@@ -19,11 +19,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		gateway.Fail(w, err)
 		return
 	}
-	over, _ := w.(http3.Settingser)
 	late := time.NewTimer(g.cfg.patience)
 	defer late.Stop()
 	select {
-	case <-over.ReceivedSettings():
+	case <-who.line.settled:
 	case <-late.C:
 		gateway.Fail(w, problem.BadInput.With("the client's SETTINGS of HTTP/3 have not come"))
 		return
@@ -33,7 +32,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	streamer, _ := w.(http3.HTTPStreamer)
 	c := &conn{
 		gate: g, line: who.line, peer: gateway.Peer(r), text: proto != ProtocolProto, wake: make(chan struct{}, 1),
-		datagrams: r.URL.Query().Get("datagrams") == "1" && over.Settings().EnableDatagrams,
+		datagrams: r.URL.Query().Get("datagrams") == "1" && who.line.datagrams,
 	}
 	if !who.line.reserve(c) {
 		gateway.Fail(w, problem.WrongState.With("this connection has a session already: open another connection"))
@@ -84,20 +83,4 @@ const (
 func (c *conn) opened(wt *http3.Stream) {
 	c.late = time.AfterFunc(c.gate.cfg.patience, func() { c.refuse(codeStreamMissing, streamMissing) })
 	c.line.ready(c, wt)
-	c.line.running.Go(c.watch)
-}
-
-// watch reads the stream of the request, whose end is the session's.
-func (c *conn) watch() {
-	defer c.abort()
-	p := http3.NewCapsuleParser(c.wt)
-	for {
-		kind, r, err := p.Next()
-		if err != nil || uint64(kind) == capsuleClose {
-			return
-		}
-		if r.Discard() != nil {
-			return
-		}
-	}
 }

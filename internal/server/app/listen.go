@@ -64,7 +64,7 @@ func (a *App) listen(ctx context.Context, w *web.Web, other *compat.Service) err
 
 // addresses returns the listening addresses.
 func addresses(byKey map[string]string) (at datadir.Addresses) {
-	named := map[string]*string{"http_addr": &at.HTTP, "grpc_addr": &at.GRPC, "mqtt_addr": &at.MQTT, "nats_addr": &at.NATS, "gateway_addr": &at.Gateway, "compat_http_addr": &at.CompatHTTP}
+	named := map[string]*string{"http_addr": &at.HTTP, "grpc_addr": &at.GRPC, "mqtt_addr": &at.MQTT, "nats_addr": &at.NATS, "quic_addr": &at.QUIC, "gateway_addr": &at.Gateway, "compat_http_addr": &at.CompatHTTP}
 	for key, addr := range byKey {
 		if into := named[key]; into != nil {
 			*into = addr

@@ -64,9 +64,9 @@ func Tables(list []module.Module) (tables []store.Tables) {
 func services(w *web.Web, commands func() []module.Command) *module.Services {
 	s, c := w.Server, w.Core
 	return &module.Services{
-		Log: s.Log, Now: s.Stores.Clock, Node: s.Node, Data: s.Settings.Data, Version: s.Version, Access: s.Access,
+		Log: s.Log, Now: s.Stores.Clock, Node: s.Node, Version: s.Version, Access: s.Access,
 		Mailbox: c.Mailbox, Publishing: module.Publishing{Publisher: c.Publisher, Digests: c.Digests}, Hub: c.Hub, Objects: c.Objects, Topics: c.Topics, Requests: c.Requests, Bus: c.Bus, Events: s.Stores.Events,
-		Doors:    module.Doors{PublicURL: s.Settings.PublicURL, Web: w.Handler, Gate: s.Conns.Gate, Reactor: s.Conns.Reactor, Hellos: c.Hellos, Publishes: s.Conns.Publish},
+		Doors:    module.Doors{PublicURL: s.Settings.PublicURL, Data: s.Settings.Data, Web: w.Handler, Gate: s.Conns.Gate, Reactor: s.Conns.Reactor, Hellos: c.Hellos, Publishes: s.Conns.Publish},
 		Draining: s.Draining, Own: s.Own,
 		Databases:  s.Stores.Database,
 		ReadDraft:  web.ReadDraft,

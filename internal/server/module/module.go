@@ -96,7 +96,6 @@ type Services struct {
 	Log     *slog.Logger
 	Now     func() time.Time
 	Node    string // this node's name
-	Data    string // folder of the server's files
 	Version string
 	Access  *access.Registry
 	Mailbox *mailbox.Mailbox
@@ -130,6 +129,7 @@ type Publishing struct {
 // Doors are what gateways share: event loops, limits, and the server's address.
 type Doors struct {
 	PublicURL string                       // where people outside reach this server; empty: unknown
+	Data      string                       // folder of the server's files
 	Web       func() (http.Handler, error) // everything over HTTP; to be called once all modules have started
 	Gate      Gate
 	Reactor   *reactor.Reactor // the event loops of all connections
