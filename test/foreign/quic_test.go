@@ -50,7 +50,7 @@ func startQUIC(t *testing.T, options ...blackbox.Option) *quicServer {
 		if err != nil {
 			return err
 		}
-		s.HTTP, s.quic, s.api.Base = at.HTTP, at.Others["quic_addr"], "https://"+at.HTTP
+		s.HTTP, s.quic, s.api.Base = at.HTTP, at.QUIC, "https://"+at.HTTP
 		return s.api.Try(t.Context(), "GET", "/readyz", nil, nil)
 	})
 	if s.quic == "" {
