@@ -110,11 +110,12 @@ func (s *quicServer) aioquic(t *testing.T, each func(quicLine), scenario string,
 	return got
 }
 
-// names are those of lines, without what aioquic tells of its streams.
+// names are those of lines, without what aioquic tells of its streams; pongs in a row count once.
 func names(all []quicLine) string {
 	var text []string
 	for _, h := range all {
-		if h.name != "reset" && h.name != "stop" && h.name != "fin" {
+		again := h.name == "pong" && len(text) > 0 && text[len(text)-1] == "pong"
+		if h.name != "reset" && h.name != "stop" && h.name != "fin" && !again {
 			text = append(text, h.name)
 		}
 	}
@@ -236,7 +237,7 @@ func TestAioquicMisbehaves(t *testing.T) {
 		"endless":   {"welcome goodbye closed", "closed 1009 message_too_large"},
 		"half":      {"welcome closed", "closed 1002 cut_frame"},
 		"second":    {"welcome closed", "closed 4101 second_stream"},
-		"oneway":    {"welcome closed", "closed 4101 second_stream"},
+		"oneway":    {"welcome pong closed", "closed 4101 second_stream"},
 		"datagrams": {"welcome closed", "closed 4102 datagram_refused"},
 		"reset":     {"welcome closed", ""},
 		"leaves":    {"welcome closed", ""},

@@ -17,7 +17,8 @@ from aioquic.h3.events import DatagramReceived, DataReceived, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, StopSendingReceived, StreamDataReceived, StreamReset
 
-CLOSE_SESSION = 0x2843  # draft-ietf-webtrans-http3, section 6
+CLOSE_SESSION = 0x2843  # draft-ietf-webtrans-http3, section 6, as is the next
+SESSION_GONE = 0x170D7B68
 
 
 def tell(**what):
@@ -99,6 +100,9 @@ class Client(QuicConnectionProtocol):
     def close_session(self, code, reason):
         capsule = code.to_bytes(4, "big") + reason.encode()
         self.h3.send_data(self.session, encode_uint_var(CLOSE_SESSION) + encode_uint_var(len(capsule)) + capsule, end_stream=True)
+        for stream in self.own:
+            self._quic.reset_stream(stream, SESSION_GONE)
+            self._quic.stop_stream(stream, SESSION_GONE)
         self.transmit()
 
     async def next(self, kind):
@@ -215,6 +219,8 @@ class Client(QuicConnectionProtocol):
             del b[: at + size]
 
     def frame(self, data, way):
+        if not data:  # a sign of life
+            return
         ((name, content),) = json.loads(data).items()
         self.frames.put_nowait((name, content, way))
 
@@ -332,10 +338,14 @@ async def second(c, recipient):
 
 async def oneway(c, recipient):
     """A stream in one direction."""
-    await welcomed(c, recipient)
+    stream = await welcomed(c, recipient)
     other = c.stream(unidirectional=True)
     c.send(other, delimited({"ping": {}}))
-    await c.end()
+    try:
+        while True:  # the server looks for such streams when a frame comes
+            await answers(c, stream)
+    except EOFError:
+        tell(**c.ended.result())
 
 
 async def datagrams(c, recipient):
