@@ -23,7 +23,7 @@ const QUIC = "quic"
 
 // quicSide is the QUIC side of this process: one socket for all connections.
 var quicSide = sync.OnceValues(func() (*quic.Transport, error) {
-	pc, err := net.ListenPacket("udp", "127.0.0.1:0") //nolint:noctx // it lasts as long as the process
+	pc, err := net.ListenPacket("udp", "127.0.0.1:0")
 	return &quic.Transport{Conn: pc}, err
 })
 

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/quic-go/quic-go"
-	"github.com/quic-go/quic-go/http3"
 
 	"godwit.dev/godwit/internal/notify/frame"
 	"godwit.dev/godwit/internal/notify/session"
@@ -18,8 +17,8 @@ import (
 type conn struct {
 	gate      *Gateway
 	line      *line
-	wt        *http3.Stream // of the request; its id is the session's. Set by line.ready, under line.mu
-	str       *quic.Stream  // with the frames; set by begin
+	wt        *quic.Stream // of the request; its id is the session's. Set by line.ready, under line.mu. HTTP/3's stream would hold the request
+	str       *quic.Stream // with the frames; set by begin
 	sess      *session.Session
 	peer      session.Peer
 	text      bool // JSON; false: protobuf
@@ -28,6 +27,7 @@ type conn struct {
 	wake      chan struct{} // has a token when a pause has ended
 	paused    atomic.Bool
 	in        reader
+	said      bool // the hello has been passed on
 
 	mu   sync.Mutex
 	out  outbox
@@ -71,13 +71,23 @@ func (c *conn) begin(str *quic.Stream) bool {
 	c.mu.Unlock()
 	c.late.Stop()
 	c.sess = c.gate.cfg.Hub.Accept(c, c.peer)
+	c.peer = session.Peer{}
 	c.gate.counts.sessions.Inc()
 	return true
 }
 
-// read passes frames to the session until the stream ends.
+// read passes frames to the session until the stream ends. It goes on in another goroutine after the hello, which takes a deep stack: an idle one has two
+// kilobytes.
 func (c *conn) read() {
-	defer c.sess.Closed()
+	if c.pass() {
+		c.line.running.Go(c.read)
+		return
+	}
+	c.sess.Closed()
+}
+
+// pass passes frames to the session. True: the first have been passed on, and more may come.
+func (c *conn) pass() (more bool) {
 	for {
 		n, err := c.str.Read(c.in.space())
 		if n > 0 {
@@ -86,12 +96,16 @@ func (c *conn) read() {
 				c.wrong(wrong)
 				_, _ = io.Copy(io.Discard, c.str) // until the client or the linger ends it
 				c.done()
-				return
+				return false
 			}
 		}
-		if err != nil {
+		switch {
+		case err != nil:
 			c.ended(err)
-			return
+			return false
+		case !c.said && c.in.between():
+			c.said = true
+			return true
 		}
 	}
 }

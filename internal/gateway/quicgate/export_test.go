@@ -42,3 +42,6 @@ func (g *Gateway) Waiting() (n int64) {
 	}
 	return n
 }
+
+// ServerIDs makes connection IDs of a server.
+type ServerIDs = serverIDs

@@ -52,13 +52,18 @@ const (
 	codeGone     = 0x170d7b68 // WT_SESSION_GONE
 )
 
-// serve serves streams until the connection ends.
-func (l *line) serve() {
+// begin opens HTTP/3 on the connection. False: it has ended.
+func (l *line) begin() bool {
 	var err error
 	if l.h3, err = l.gate.h3.NewRawServerConn(l.conn); err != nil {
 		_ = l.conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeInternalError), "") // it is closed already
-		return
 	}
+	return err == nil
+}
+
+// accept serves streams until the connection ends.
+func (l *line) accept() {
+	defer l.gate.forget(l)
 	defer l.running.Wait()
 	l.running.Go(l.settle)
 	for {
@@ -236,7 +241,7 @@ func (l *line) reserve(c *conn) bool {
 }
 
 // ready lets streams reach the session.
-func (l *line) ready(c *conn, wt *http3.Stream) {
+func (l *line) ready(c *conn, wt *quic.Stream) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.wt = wt

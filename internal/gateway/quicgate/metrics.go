@@ -1,22 +1,27 @@
 package quicgate
 
-import "github.com/prometheus/client_golang/prometheus"
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
 
 // counts are the gateway's metrics.
 type counts struct {
 	sessions, retries, moves prometheus.Counter
 	refusals                 *prometheus.CounterVec
 	gauges                   []prometheus.Collector
+	of                       atomic.Pointer[Gateway] // nil: QUIC is off
 }
 
 // reasons are those for which connections are refused.
 var reasons = []string{"full", "address", "handshakes", "unfinished"}
 
-func newCounts() counts {
+func newCounts() *counts {
 	one := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: name, Help: help})
 	}
-	c := counts{
+	c := &counts{
 		sessions: one("godwit_quic_sessions_total", "Sessions over WebTransport that clients have begun since start."),
 		retries:  one("godwit_quic_retries_total", "Handshakes since start before which the client had to prove its address by a retry token."),
 		moves:    one("godwit_quic_moves_total", "Changes of clients' addresses since start that their sessions have outlived."),
@@ -28,22 +33,23 @@ func newCounts() counts {
 	for _, r := range reasons {
 		c.refusals.WithLabelValues(r)
 	}
+	figure := func(name, help string, f func(*Gateway) int64) {
+		c.gauges = append(c.gauges, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, func() float64 {
+			g := c.of.Load()
+			if g == nil {
+				return 0
+			}
+			return float64(f(g))
+		}))
+	}
+	figure("godwit_quic_connections", "Open QUIC connections.", func(g *Gateway) int64 { return g.open.Load() })
+	figure("godwit_quic_memory_bytes", "Bytes charged to QUIC connections and to what waits for them, of those that quic_memory_mb allows.", func(g *Gateway) int64 { return g.held.Load() })
 	return c
 }
 
 func (c *counts) refused(why string) { c.refusals.WithLabelValues(why).Inc() }
 
-// watch adds what the gateway holds now.
-func (c *counts) watch(g *Gateway) {
-	figure := func(name, help string, f func() float64) {
-		c.gauges = append(c.gauges, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, f))
-	}
-	figure("godwit_quic_connections", "Open QUIC connections.", func() float64 { return float64(g.open.Load()) })
-	figure("godwit_quic_memory_bytes", "Bytes charged to QUIC connections and to what waits for them, of those that quic_memory_mb allows.", func() float64 { return float64(g.held.Load()) })
-}
-
-// Collectors lists all metrics.
-func (g *Gateway) Collectors() []prometheus.Collector {
-	c := &g.counts
+// collectors lists all metrics.
+func (c *counts) collectors() []prometheus.Collector {
 	return append([]prometheus.Collector{c.sessions, c.retries, c.moves, c.refusals}, c.gauges...)
 }

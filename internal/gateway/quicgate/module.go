@@ -31,11 +31,15 @@ func (s *settings) Validate(bad func(key, value, format string, args ...any)) {
 func Module() module.Module {
 	var s settings
 	return module.Module{Name: "quic", Settings: &s, Start: func(_ context.Context, h *module.Host) error {
+		c := newCounts()
+		if err := h.Metrics(c.collectors()...); err != nil {
+			return err
+		}
 		if err := h.Mount(Path, http.HandlerFunc(elsewhere)); err != nil {
 			return err
 		}
 		return h.Listen(listen.Listener{Key: "quic_addr", Protocols: []string{"h3"}, Packets: func(pc net.PacketConn, conf *tls.Config) (listen.Service, error) {
-			return service(h, &s, pc, conf)
+			return service(h, &s, c, pc, conf)
 		}})
 	}}
 }
@@ -47,7 +51,7 @@ func notHere() error {
 	return problem.UpgradeRequired.With("this path speaks WebTransport over HTTP/3, at the address in the setting quic_addr; /v1/connect speaks WebSocket")
 }
 
-func service(h *module.Host, s *settings, pc net.PacketConn, conf *tls.Config) (listen.Service, error) {
+func service(h *module.Host, s *settings, c *counts, pc net.PacketConn, conf *tls.Config) (listen.Service, error) {
 	keys, err := LoadKeys(h.Data)
 	if err != nil {
 		return listen.Service{}, err
@@ -58,11 +62,8 @@ func service(h *module.Host, s *settings, pc net.PacketConn, conf *tls.Config) (
 	}
 	id, _ := hex.DecodeString(s.ServerID) // was checked with the settings
 	g := New(Config{
-		Hub: h.Hub, Origins: h.Access, Handler: handler, Admit: h.Gate.Admit, Log: h.Log, Keys: keys, ServerID: id, Most: s.Most, Memory: int64(s.Memory) << 20, Queue: h.Reactor.QueueBytes(),
+		Hub: h.Hub, Origins: h.Access, Handler: handler, Admit: h.Gate.Admit, Log: h.Log, Keys: keys, ServerID: id, Most: s.Most, Memory: int64(s.Memory) << 20, Queue: h.Reactor.QueueBytes(), counts: c,
 	})
-	if err := h.Metrics(g.Collectors()...); err != nil {
-		return listen.Service{}, err
-	}
 	return listen.Service{
 		Name:     "QUIC clients",
 		Run:      func(ctx context.Context) error { return g.Serve(ctx, pc, conf) },

@@ -197,15 +197,19 @@ func (c *conn) write(items []item, batch *[]byte) error {
 
 // datagram sends a frame as a datagram. False: it must go on the stream.
 func (c *conn) datagram(it *item) bool {
-	err := c.wt.SendDatagram(append(append(make([]byte, 0, it.size), it.head...), it.tail...))
+	b := quicvarint.Append(make([]byte, 0, it.size+8), uint64(c.wt.StreamID()/4)) //nolint:gosec // not negative; RFC 9297, section 2.1
+	err := c.line.conn.SendDatagram(append(append(b, it.head...), it.tail...))
 	var large *quic.DatagramTooLargeError
 	return !errors.As(err, &large)
 }
 
-// closeCapsule encodes WebTransport's end of a session.
+// closeCapsule encodes WebTransport's end of a session, in a DATA frame of HTTP/3.
 func closeCapsule(code uint32, why string) []byte {
 	why = why[:min(len(why), mostReason)]
 	b := quicvarint.Append(nil, capsuleClose)
 	b = quicvarint.Append(b, uint64(4+len(why)))
-	return append(binary.BigEndian.AppendUint32(b, code), why...)
+	b = append(binary.BigEndian.AppendUint32(b, code), why...)
+	return append(quicvarint.Append([]byte{dataFrame}, uint64(len(b))), b...)
 }
+
+const dataFrame = 0x00

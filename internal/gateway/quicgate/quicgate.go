@@ -46,6 +46,8 @@ type Config struct {
 	Memory   int64  // bytes of all connections and of what waits for them; 0: a quarter of the process's memory limit
 	Queue    int    // most bytes that wait for one session; an empty queue takes one message of any size. 0: 256 KiB
 
+	counts *counts // nil: they are nobody's
+
 	// Times of tests. 0: the defaults.
 	patience, answer, linger time.Duration
 }
@@ -56,7 +58,7 @@ type Gateway struct {
 	h3      http3.Server
 	clients sync.Pool // *frame.Client
 	batches sync.Pool // *[]byte
-	counts  counts
+	counts  *counts
 
 	shaking  atomic.Int64  // handshakes under way
 	retries  *rate.Limiter // of handshakes of addresses that have not proved themselves
@@ -74,14 +76,14 @@ type Gateway struct {
 // New makes a Gateway. It listens once Serve runs.
 func New(cfg Config) *Gateway {
 	cfg.defaults()
-	g := &Gateway{cfg: cfg, counts: newCounts(), retries: rate.NewLimiter(retryAbove, retryAbove), lines: make(map[*line]struct{})}
+	g := &Gateway{cfg: cfg, counts: cfg.counts, retries: rate.NewLimiter(retryAbove, retryAbove), lines: make(map[*line]struct{})}
 	g.clients.New = func() any { return new(frame.Client) }
 	g.batches.New = func() any { b := make([]byte, 0, batchBytes); return &b }
 	g.h3 = http3.Server{
 		Handler: http.HandlerFunc(g.route), EnableDatagrams: true, MaxHeaderBytes: maxHeaderBytes, IdleTimeout: idleTimeout,
 		AdditionalSettings: webTransportSettings(), Logger: cfg.Log,
 	}
-	g.counts.watch(g)
+	g.counts.of.Store(g)
 	return g
 }
 
@@ -91,6 +93,9 @@ func (c *Config) defaults() {
 	}
 	if room := int(c.Memory / lineBytes); c.Most <= 0 || c.Most > room {
 		c.Most = max(room, 1)
+	}
+	if c.counts == nil {
+		c.counts = newCounts()
 	}
 	if c.Queue <= 0 {
 		c.Queue = gateway.QueueBytes

@@ -172,7 +172,7 @@ func addrOf(a net.Addr) netip.Addr {
 	return netip.Addr{}
 }
 
-// serve serves one connection until it ends.
+// serve begins to serve a connection.
 func (g *Gateway) serve(c *quic.Conn) {
 	who, _ := c.Context().Value(guestKey{}).(*guest)
 	if err := g.shaken(who, c.RemoteAddr()); err != nil {
@@ -188,10 +188,17 @@ func (g *Gateway) serve(c *quic.Conn) {
 	if stopping {
 		l.quitIfIdle()
 	}
-	l.serve()
+	if l.begin() {
+		g.running.Go(l.accept) // with a small stack, since it lives long
+	} else {
+		g.forget(l)
+	}
+}
+
+func (g *Gateway) forget(l *line) {
 	g.mu.Lock()
+	defer g.mu.Unlock()
 	delete(g.lines, l)
-	g.mu.Unlock()
 }
 
 // quitLater closes a connection whose session has ended unless its client closes it first. Until then the client's direction of the request's stream stays

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/quic-go/quic-go"
 	"github.com/quic-go/quic-go/http3"
 
 	"godwit.dev/godwit/internal/gateway"
@@ -39,7 +40,7 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.WriteHeader(http.StatusOK)
-	c.opened(streamer.HTTPStream())
+	c.opened(streamer.HTTPStream().QUICStream())
 }
 
 // check refuses requests that cannot become a session.
@@ -80,7 +81,7 @@ const (
 )
 
 // opened begins the session on the stream of its request.
-func (c *conn) opened(wt *http3.Stream) {
+func (c *conn) opened(wt *quic.Stream) {
 	c.late = time.AfterFunc(c.gate.cfg.patience, func() { c.refuse(codeStreamMissing, streamMissing) })
 	c.line.ready(c, wt)
 }
