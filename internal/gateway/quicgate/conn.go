@@ -21,9 +21,9 @@ type conn struct {
 	str       *quic.Stream // with the frames; set by begin
 	sess      *session.Session
 	peer      session.Peer
-	text      bool // JSON; false: protobuf
-	datagrams bool // messages of topics may go as datagrams
-	late      *time.Timer
+	text      bool          // JSON; false: protobuf
+	datagrams bool          // messages of topics may go as datagrams
+	late      *time.Timer   // until the client's stream is there; under mu
 	wake      chan struct{} // has a token when a pause has ended
 	paused    atomic.Bool
 	in        reader
@@ -67,8 +67,8 @@ func (c *conn) begin(str *quic.Stream) bool {
 	}
 	c.is |= begun
 	c.str = str
-	c.mu.Unlock()
 	c.late.Stop()
+	c.mu.Unlock()
 	c.sess = c.gate.cfg.Hub.Accept(c, c.peer)
 	c.peer = session.Peer{}
 	c.gate.counts.sessions.Inc()
@@ -228,8 +228,8 @@ func (c *conn) finish() {
 	graceful := c.is&(flushed|readAll) == flushed|readAll
 	str, capsule := c.str, closeCapsule(c.code, c.why)
 	c.drop()
-	c.mu.Unlock()
 	c.late.Stop()
+	c.mu.Unlock()
 	if err := c.wt.TryWriteAll(capsule); err != nil {
 		c.wt.CancelWrite(codeGone)
 	}

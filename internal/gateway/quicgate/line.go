@@ -240,11 +240,12 @@ func (l *line) reserve(c *conn) bool {
 	return true
 }
 
-// ready lets streams reach the session.
-func (l *line) ready(c *conn, wt *quic.Stream) {
+// ready lets streams reach the session; before the first can, it calls await.
+func (l *line) ready(c *conn, wt *quic.Stream, await func()) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	c.wt = wt
+	await()
 	l.wake()
 }
 

@@ -80,8 +80,11 @@ const (
 	mostReason               = 1024
 )
 
-// opened begins the session on the stream of its request.
+// opened begins the session on the stream of its request, and waits for the client's stream with the frames.
 func (c *conn) opened(wt *quic.Stream) {
-	c.late = time.AfterFunc(c.gate.cfg.patience, func() { c.refuse(codeStreamMissing, streamMissing) })
-	c.line.ready(c, wt)
+	c.line.ready(c, wt, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.late = time.AfterFunc(c.gate.cfg.patience, func() { c.refuse(codeStreamMissing, streamMissing) })
+	})
 }
