@@ -241,6 +241,7 @@ kotlin-test: ## compile and test the Kotlin client, against a server built for i
 kotlin-test-all: maven
 	$(GO) build -ldflags '-s -w' -o $(BIN)/kotlin/godwit ./cmd/godwit
 	cd clients/kotlin && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) install
+	cd clients/kotlin/backend && $(MAVEN) install
 	cd clients/kotlin/grpc && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) install
 	cd clients/kotlin/consumer && $(MAVEN) --offline compile
 	cd clients/kotlin/shrunk && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) test

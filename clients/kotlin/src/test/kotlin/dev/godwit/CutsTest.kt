@@ -1,5 +1,7 @@
 package dev.godwit
 
+import dev.godwit.backend.Publication
+import dev.godwit.backend.publishBatch
 import dev.godwit.support.Proxy
 import dev.godwit.support.Server
 import dev.godwit.support.eventually
