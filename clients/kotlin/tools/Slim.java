@@ -41,6 +41,9 @@ final class Slim implements Opcodes {
     private static final String CONTINUATION = "kotlin/coroutines/jvm/internal/ContinuationImpl";
     private static final String NEXT = "Lkotlin/coroutines/Continuation;";
 
+    /** What the class of a package is called that its functions share. */
+    private static final String SHARED = "/Suspended";
+
     private final Map<String, ClassNode> classes = new TreeMap<>();
     private final List<String> shared;
 
@@ -148,13 +151,14 @@ final class Slim implements Opcodes {
     private void shareContinuations() {
         Map<String, List<ClassNode>> packages = new TreeMap<>();
         for (ClassNode c : classes.values()) {
-            if (c.superName.equals(CONTINUATION) && plain(resumption(c))) packages.computeIfAbsent(c.name.substring(0, c.name.lastIndexOf('/')), p -> new ArrayList<>()).add(c);
+            boolean earlier = c.name.endsWith(SHARED); // of a build before; where functions were compiled again, it is replaced
+            if (c.superName.equals(CONTINUATION) && !earlier && plain(resumption(c))) packages.computeIfAbsent(c.name.substring(0, c.name.lastIndexOf('/')), p -> new ArrayList<>()).add(c);
         }
         Map<String, String> renamed = new HashMap<>();
         Map<String, Integer> numbers = new HashMap<>();
         List<ClassNode> made = new ArrayList<>();
         packages.forEach((folder, all) -> {
-            ClassNode one = shared(folder + "/Suspended", all);
+            ClassNode one = shared(folder + SHARED, all);
             made.add(one);
             for (ClassNode c : all) {
                 renamed.put(c.name, one.name);

@@ -78,6 +78,5 @@ internal object PublishFrames {
 
     fun recalled(answer: ByteArray): Long = ProtoFields(answer).long(1)
 
-    fun problem(m: ProtoFields) =
-        ServerException(m.int(3), m.string(1, "type"), m.string(2, "title"), m.string(4, "detail"), m.string(5, "field"), m.long(6))
+    fun problem(m: ProtoFields) = ServerException(m.int(3), m.string(1, "type"), m.string(2, "title"), m.string(4, "detail"), m.string(5, "field"), m.long(6))
 }
