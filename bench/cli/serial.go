@@ -47,6 +47,6 @@ signal, push, request) by stage, the share of each goroutine and lock that only 
 	f.IntVar(&s.Threads, "threads", 16, "GOMAXPROCS of the server: it starts as many goroutines as on a machine with so many cores")
 	f.DurationVar(&s.For, "for", 10*time.Second, "how long to measure loads that publish or call; others end by themselves")
 	f.IntVar(&s.Clients, "clients", 0, "subscribers, phones or callers (default: 1000, of fanout 3000, topics 2000, storm 15000, campaign 20000, gateway 64)")
-	f.IntVar(&s.Publishers, "publishers", 0, "connections that publish (default: 64, of fanout and objects 8, of topics 2)")
+	f.IntVar(&s.Publishers, "publishers", 0, "connections that publish (default: 1024, of fanout and objects 8, of topics 2)")
 	return cmd
 }

@@ -35,7 +35,7 @@ type serialLoad struct {
 
 func serialLoads() []serialLoad {
 	return []serialLoad{
-		{"unicast", "delivery", 1000, 64, (*Serial).load},
+		{"unicast", "delivery", 1000, 1024, (*Serial).load},
 		{"fanout", "delivery", 3000, 8, (*Serial).load},
 		{"fanout-none", "delivery", 3000, 8, (*Serial).load},
 		{"topics", "delivery", 2000, 2, (*Serial).load},

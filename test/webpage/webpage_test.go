@@ -2,11 +2,13 @@ package webpage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
@@ -49,6 +51,9 @@ func newPerson(t *testing.T, base string) *person {
 // does runs actions. If one is not done in time it fails the test with the page's content.
 func (p *person) does(what string, actions ...chromedp.Action) {
 	p.Helper()
+	for i, action := range actions {
+		actions[i] = again(action)
+	}
 	ctx, cancel := context.WithTimeoutCause(p.ctx, blackbox.Patience, fmt.Errorf("not done in %s", blackbox.Patience))
 	defer cancel()
 	if err := chromedp.Run(ctx, actions...); err != nil {
@@ -72,20 +77,7 @@ func (p *person) sees(selector string) {
 // misses waits until a page is complete and has no such element. WaitNotPresent is satisfied while the next page is still loading.
 func (p *person) misses(selector string) {
 	p.Helper()
-	absent := fmt.Sprintf(`document.readyState === "complete" && !document.querySelector(%q)`, selector)
-	p.does("miss "+selector, chromedp.ActionFunc(func(ctx context.Context) error {
-		for {
-			var gone bool
-			if err := chromedp.Evaluate(absent, &gone).Do(ctx); err == nil && gone { // it fails between two pages
-				return nil
-			}
-			select {
-			case <-ctx.Done():
-				return context.Cause(ctx)
-			case <-time.After(lookAgain):
-			}
-		}
-	}))
+	p.repeats(fmt.Sprintf(`document.readyState === "complete" && !document.querySelector(%q)`, selector), selector+" is still there")
 }
 
 // lookAgain is the time between two looks at a page.
@@ -113,28 +105,39 @@ func (p *person) reads(selector, want string) {
 
 func (p *person) types(selector, text string) {
 	p.Helper()
-	p.does("type into "+selector, again(chromedp.SendKeys(selector, text, chromedp.ByQuery)))
+	p.does("type into "+selector, chromedp.SendKeys(selector, text, chromedp.ByQuery))
 }
 
-// rewrites replaces the text in a field.
+// rewrites replaces the text in a field. It looks for the field and writes in one step, since the page may be replaced between two.
 func (p *person) rewrites(selector, text string) {
 	p.Helper()
-	p.does("rewrite "+selector, chromedp.SetValue(selector, text, chromedp.ByQuery),
-		chromedp.Evaluate(fmt.Sprintf(`document.querySelector(%q).dispatchEvent(new Event("input", {bubbles: true}))`, selector), nil))
+	p.repeats(fmt.Sprintf(`(() => {
+		const field = document.querySelector(%q);
+		if (!field) return false;
+		field.value = %q;
+		field.dispatchEvent(new Event("input", {bubbles: true}));
+		return true;
+	})()`, selector, text), "there is no "+selector+" to rewrite")
 }
 
 func (p *person) clicks(selector string) {
 	p.Helper()
-	p.does("click "+selector, again(chromedp.Click(selector, chromedp.ByQuery)))
+	p.does("click "+selector, chromedp.Click(selector, chromedp.ByQuery))
 }
 
-// again repeats an action that has reached nothing, since the page was replaced between the look for its element and the action.
+// again repeats an action that the browser refused: the page was replaced between the look for an element and the action on it, so the
+// element or its script's context is gone.
 func again(action chromedp.Action) chromedp.Action {
 	return chromedp.ActionFunc(func(ctx context.Context) error {
 		for {
 			err := action.Do(ctx)
-			if err == nil || ctx.Err() != nil || !strings.Contains(err.Error(), "Could not find node") {
+			if gone := (*cdproto.Error)(nil); !errors.As(err, &gone) {
 				return err
+			}
+			select {
+			case <-ctx.Done():
+				return err
+			case <-time.After(lookAgain):
 			}
 		}
 	})
@@ -144,22 +147,27 @@ func again(action chromedp.Action) chromedp.Action {
 // twice: a dialog that opens while the page is being replaced would stay open forever.
 func (p *person) presses(selector, shows string) {
 	p.Helper()
-	press := fmt.Sprintf(`(() => {
+	p.repeats(fmt.Sprintf(`(() => {
 		if (document.querySelector(%q)) return true;
 		const button = document.querySelector(%q);
 		if (button && !button.clicked) { button.clicked = true; button.click(); }
 		return false;
-	})()`, shows, selector)
+	})()`, shows, selector), selector+" is pressed and "+shows+" does not show")
+}
+
+// repeats runs a script in the page until it answers true. If it never does, the test fails with the problem and the page's content.
+func (p *person) repeats(script, problem string) {
+	p.Helper()
 	err := blackbox.Poll(p.ctx, blackbox.Patience, func() error {
 		var done bool
 		// A query during the replacement of the page may never be answered.
 		ctx, cancel := context.WithTimeout(p.ctx, oneAnswer)
 		defer cancel()
-		if err := chromedp.Run(ctx, chromedp.Evaluate(press, &done)); err != nil {
+		if err := chromedp.Run(ctx, chromedp.Evaluate(script, &done)); err != nil {
 			return err
 		}
 		if !done {
-			return fmt.Errorf("%s is pressed and %s does not show", selector, shows)
+			return errors.New(problem)
 		}
 		return nil
 	})

@@ -267,7 +267,7 @@ func (n *Notes) ForgetMarks() {
 }
 
 // Take removes and returns all sightings, and the marks that have waited long enough.
-func (n *Notes) Take(now int64) ([]Mark, []Sighting) { return n.take(now - Every.Milliseconds()/2) }
+func (n *Notes) Take(now int64) ([]Mark, []Sighting) { return n.take(now - Every.Milliseconds()) }
 
 // TakeAll removes and returns all marks and sightings.
 func (n *Notes) TakeAll() ([]Mark, []Sighting) { return n.take(1<<63 - 1) }

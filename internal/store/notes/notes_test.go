@@ -38,7 +38,7 @@ func TestMarksWaitForAnAckThatTakesThemAlong(t *testing.T) {
 	n.Mark([]mailbox.Mark{{Pos: 1, Attempts: 1}}, 1000)
 	n.Mark([]mailbox.Mark{{Pos: 2, Attempts: 1}}, 1600)
 	n.Mark([]mailbox.Mark{{Pos: 1, Attempts: 2}}, 1600) // a second mark does not restart the wait
-	if marks, _ := n.Take(1600); len(marks) != 1 || marks[0].Pos != 1 || marks[0].Attempts != 2 {
+	if marks, _ := n.Take(2100); len(marks) != 1 || marks[0].Pos != 1 || marks[0].Attempts != 2 {
 		t.Errorf("to be written: %+v, want the first copy's alone", marks)
 	}
 	if marks, _ := n.TakeAll(); len(marks) != 1 || marks[0].Pos != 2 {

@@ -229,6 +229,7 @@ func (s *Store) storeCopy(r *recipient, n *notification.Notification, p *prepare
 	s.mu.Unlock()
 	s.expiries.wakeBy(r, e.expires())
 	s.tx.appends++
+	s.arrived++
 	s.tx.batch.Stored = append(s.tx.batch.Stored, mailbox.Item{Pos: s.pos, Recipient: r.name, Seq: seq, Escalates: n.Steps != nil, N: n})
 	if n.Steps != nil {
 		if err := s.armed(r, s.pos, n); err != nil {

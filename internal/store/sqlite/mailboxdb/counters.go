@@ -16,8 +16,9 @@ const (
 	// After flushRows new rows the recipients' counters are written to their table. A start reads at most about as many rows to bring the
 	// counters up to date.
 	flushRows = 1 << 18
-	// flushSlice is how many counters one commit writes.
-	flushSlice = 500
+	// flushSlice is how many counters one commit writes; mostFlushed while many recipients get a first notification.
+	flushSlice  = 500
+	mostFlushed = 16 * flushSlice
 	// flushTimeout bounds the last flush, at Close.
 	flushTimeout = 30 * time.Second
 )
@@ -26,6 +27,7 @@ const (
 // because they have no pending copies. Only the goroutine that commits uses it.
 type counters struct {
 	dirty    []*recipient
+	came     int   // that became dirty since the last slice of a flush
 	from     int64 // rows up to this position are included in the table's counters
 	flushing bool
 	ended    chan struct{} // closed when the flush under way ends
@@ -36,6 +38,7 @@ type counters struct {
 func (c *counters) note(r *recipient, was uint64) {
 	if r.lastSeq != was && !r.dirty && !r.gone {
 		r.dirty = true
+		c.came++
 		c.dirty = append(c.dirty, r)
 	}
 }
@@ -84,7 +87,8 @@ func (s *Store) forget(n int) {
 }
 
 // flush is one run of writing counters: it writes slices one after the other, then the position up to which they are exact. A recipient
-// stays dirty, and so in memory, until its slice has committed.
+// stays dirty, and so in memory, until its slice has committed. A slice grows with those that have become dirty since the last one, so that they do not
+// become clean more slowly than they come.
 type flush struct {
 	s     *Store
 	upTo  int64
@@ -107,7 +111,10 @@ func (f *flush) Size() (rows, bytes int) { return min(len(f.left), flushSlice), 
 
 func (f *flush) Apply(*sqlite.Conn) error {
 	f.settleSlice()
-	for _, r := range f.left[:min(len(f.left), flushSlice)] {
+	c := &f.s.counters
+	slice := min(max(flushSlice, c.came), mostFlushed, len(f.left))
+	c.came = 0
+	for _, r := range f.left[:slice] {
 		if !r.gone {
 			if err := f.s.saveSeq(r); err != nil {
 				return err

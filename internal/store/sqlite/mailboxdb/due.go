@@ -13,8 +13,12 @@ import (
 	"godwit.dev/godwit/internal/store/sqlite/sqlitedb"
 )
 
-// dueSlice is how many copies one call of Due or Expire handles.
-const dueSlice = 500
+const (
+	// dueSlice is how many copies one call of Due or Expire handles.
+	dueSlice = 500
+	// mostExpired is how many copies one call of Expire handles at most, while many are stored.
+	mostExpired = 16 * dueSlice
+)
 
 // waitOp is an op whose caller waits for it and cannot cancel it.
 type waitOp struct {
@@ -139,7 +143,8 @@ func (s *Store) Expire(ctx context.Context, now time.Time) (time.Time, error) {
 	return fromMS(op.next), storeError("expire notifications", err)
 }
 
-// expireOp ends overdue copies.
+// expireOp ends overdue copies: a slice, or as many as were stored since the last call, so that copies do not end more slowly than they come however
+// fast that is.
 type expireOp struct {
 	waitOp
 	s    *Store
@@ -149,7 +154,9 @@ type expireOp struct {
 
 func (op *expireOp) Apply(*sqlite.Conn) error {
 	s := op.s
-	for left := dueSlice; left > 0 && len(s.expiries) > 0 && s.expiries[0].wakes <= op.now; {
+	left := min(max(dueSlice, s.arrived), mostExpired)
+	s.arrived = 0
+	for left > 0 && len(s.expiries) > 0 && s.expiries[0].wakes <= op.now {
 		r := s.expiries[0]
 		n, err := s.expireOf(r, op.now, left)
 		left -= n

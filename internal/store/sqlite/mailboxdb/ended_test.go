@@ -331,3 +331,29 @@ func TestARepairHasRowsSayWhetherTheyWait(t *testing.T) {
 		})
 	}
 }
+
+// One call ends as many copies as have come since the call before. With a slice alone, copies of large publishes would end more slowly than they come,
+// and their recipients would take memory without limit.
+func TestCopiesEndAndRecipientsLeaveNoMoreSlowlyThanTheyCome(t *testing.T) {
+	const rounds, each, idle = 20, 4000, 100
+	now := time.Now().Truncate(time.Millisecond)
+	cfg := config()
+	cfg.Now, cfg.MaxIdle = func() time.Time { return now }, idle
+	s := openAt(t, filepath.Join(t.TempDir(), "m.db"), cfg)
+	for round := range rounds {
+		everybody := make([]string, each)
+		for i := range everybody {
+			everybody[i] = fmt.Sprint("unit-", round, "-", i)
+		}
+		n := &notification.Notification{App: "app", ID: fmt.Sprint("n", round), CreatedAt: now.Add(-time.Hour), ExpiresAt: now.Add(-time.Second)}
+		if err := s.Append(t.Context(), []*mailbox.Append{{N: n, To: everybody}}); err != nil {
+			t.Fatal(err)
+		}
+		if next, err := s.Expire(t.Context(), now); err != nil || !next.IsZero() {
+			t.Errorf("round %d: after one call more are overdue since %s, %v", round, next, err)
+		}
+	}
+	if n := s.InMemory(); n > rounds*each/4 {
+		t.Errorf("%d of %d recipients are in memory, and all have ended", n, rounds*each)
+	}
+}

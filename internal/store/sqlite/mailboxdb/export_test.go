@@ -42,6 +42,11 @@ func (s *Store) Known() (n int, err error) {
 	if err := s.db.Do(context.Background(), func(*sqlite.Conn) error { return nil }); err != nil {
 		return 0, err
 	}
+	return s.InMemory(), nil
+}
+
+// InMemory counts the recipients in memory now.
+func (s *Store) InMemory() (n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, a := range s.apps {
@@ -49,7 +54,7 @@ func (s *Store) Known() (n int, err error) {
 			n += a.members[i].Len()
 		}
 	}
-	return n, nil
+	return n
 }
 
 // Uncopied returns how many bytes of the log are not in the file yet.

@@ -126,6 +126,7 @@ type Store struct {
 	contents map[int64]int // number of unsettled copies of each shared content
 	boxes    map[uint32]*box
 	expiries expiryQueue
+	arrived  int // copies since the last look at expiries
 	due      dueQueue
 	steps    escalations
 	counters counters
