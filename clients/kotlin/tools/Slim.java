@@ -39,6 +39,7 @@ import org.objectweb.asm.tree.VarInsnNode;
  */
 final class Slim implements Opcodes {
     private static final String CONTINUATION = "kotlin/coroutines/jvm/internal/ContinuationImpl";
+    private static final String METADATA = "Lkotlin/Metadata;";
     private static final String NEXT = "Lkotlin/coroutines/Continuation;";
 
     /** What the class of a package is called that its functions share. */
@@ -85,7 +86,7 @@ final class Slim implements Opcodes {
             boolean described = !hidden || shared.stream().anyMatch(c.name::matches);
             drop(c.invisibleAnnotations, "Lkotlin/coroutines/jvm/internal/DebugMetadata;");
             drop(c.visibleAnnotations, "Lkotlin/coroutines/jvm/internal/DebugMetadata;");
-            if (!described) drop(c.visibleAnnotations, "Lkotlin/Metadata;");
+            if (!described) drop(c.visibleAnnotations, METADATA);
             if (!described) c.signature = null;
             if (made) {
                 c.outerClass = null;
@@ -111,11 +112,15 @@ final class Slim implements Opcodes {
         if (annotations != null) annotations.removeIf(a -> a.desc.equals(name));
     }
 
-    /** A companion that has nothing but constants is never read: the compiler has put their values where they are used. */
+    /**
+     * A companion that has nothing but constants is never read: the compiler has put their values where they are used. Where a class is described, its
+     * companion is too, and stays: D8 misses it otherwise.
+     */
     private void dropCompanionsOfConstants() {
         for (ClassNode c : List.copyOf(classes.values())) {
             ClassNode companion = classes.get(c.name + "$Companion");
-            if (companion == null || !companion.fields.isEmpty() || !companion.interfaces.isEmpty()) continue;
+            boolean described = c.visibleAnnotations != null && c.visibleAnnotations.stream().anyMatch(a -> a.desc.equals(METADATA));
+            if (companion == null || described || !companion.fields.isEmpty() || !companion.interfaces.isEmpty()) continue;
             if (!companion.superName.equals("java/lang/Object") || companion.methods.stream().anyMatch(m -> !m.name.equals("<init>"))) continue;
             String desc = "L" + companion.name + ";";
             c.fields.removeIf(f -> f.desc.equals(desc));
