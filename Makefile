@@ -453,6 +453,10 @@ WITHIN_inbox := 2400
 RESULT_inbox-publish := inbox --runs 1 --recipients 0
 WITHIN_inbox-publish := 600
 
+# Ten million recipients get one notification each: ten minutes.
+RESULT_recipients := recipients --runs 1 --recipients 10000000
+WITHIN_recipients := 1500
+
 # An app with a million recipients is filled first: three minutes.
 RESULT_console := console --runs 1
 WITHIN_console := 600

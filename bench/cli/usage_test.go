@@ -101,6 +101,8 @@ bench compare --sessions 0
 bench push --url http://127.0.0.1:1
 bench push --size 5000
 bench push --sessions -1
+bench recipients --url http://127.0.0.1:1
+bench recipients --recipients 0
 bench mqtt --clients 0
 bench mqtt --rate -1
 bench mqtt --settle 0s

@@ -73,7 +73,7 @@ func TestNobodyGetsMoreCampaignsOfACategoryThanItsLimit(t *testing.T) {
 		}
 		return atLeast(n, reached)
 	})
-	said, err := w.server.Run("why", later, "--to", "person-1", "--url", w.server.URL(""))
+	said, err := w.program().Run("why", later, "--to", "person-1", "--url", w.server.URL(""))
 	if err != nil || strings.Count(said, "telegram: will be sent: as many campaigns of category promo") != 2 {
 		t.Errorf("why: %s (%v)", said, err)
 	}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,10 +156,45 @@ func (w *world) try(method, path string, body, into any) error {
 	return w.api.Try(w.Context(), method, path, body, into)
 }
 
+// program returns a server whose program runs commands: what stands before several nodes has none.
+func (w *world) program() *blackbox.Server {
+	if w.nodes != nil {
+		return w.nodes[0]
+	}
+	return w.server
+}
+
 // call makes a request and fails the test unless it succeeds.
 func (w *world) call(method, path string, body, into any) {
 	w.Helper()
 	w.api.Call(w, method, path, body, into)
+	if method == http.MethodPut && (strings.HasPrefix(path, "/v1/channels/") || strings.HasPrefix(path, "/v1/categories/")) {
+		w.known(path)
+	}
+}
+
+// known waits until all nodes have the same settings of a channel or category. A node reads the changes that others have made up to a second later.
+func (w *world) known(path string) {
+	w.Helper()
+	blackbox.Eventually(w, "all nodes know "+path, func() error {
+		var first string
+		for i, n := range w.nodes {
+			a, err := n.API().Do(w.Context(), http.MethodGet, path, nil)
+			if err == nil && a.Status != http.StatusOK {
+				err = fmt.Errorf("node %d: %d", i, a.Status)
+			}
+			if err != nil {
+				return err
+			}
+			if i == 0 {
+				first = string(a.Body)
+			}
+			if string(a.Body) != first {
+				return fmt.Errorf("node %d has other settings than the first", i)
+			}
+		}
+		return nil
+	})
 }
 
 func (w *world) start(spec map[string]any) string {

@@ -118,7 +118,7 @@ func (s *Server) config() string {
 	}
 	set("listen_addresses", "")
 	set("unix_socket_directories", s.dir)
-	set("max_connections", "300")
+	set("max_connections", "1000")
 	set("shared_buffers", "64MB")
 	set("jit", "off") // JIT would compile plans that run for a millisecond
 	// In the server's folder, so that no shared memory is left elsewhere.
