@@ -14,6 +14,7 @@ import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.api.Timeout
+import org.junit.jupiter.api.parallel.Isolated
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicInteger
 import java.util.concurrent.atomic.AtomicReference
@@ -22,6 +23,7 @@ import kotlin.test.assertEquals
 import kotlin.test.assertTrue
 
 /** A network that fails while notifications come. Thoroughly: GODWIT_TEST_THOROUGH=1. */
+@Isolated
 class CutsTest {
     private val cuts = if (thorough) 100 else 6
     private val published = if (thorough) 10_000 else 600
