@@ -88,7 +88,7 @@ A server under --url must be a development server (--dev) on this machine: laten
 		b.besideFlag(b.unicastCommand()), b.besideFlag(b.fanoutCommand()), b.topicsCommand(), b.topicsSlowCommand(), b.slowCommand(), b.slaCommand(),
 		b.idleCommand(), b.acceptCommand(), b.besideFlag(b.stormCommand()), b.matrixCommand(), b.compareCommand(), b.mqttCommand(), b.objectsCommand(), b.reportCommand(),
 		b.workerCommand(), b.besideFlag(b.escalationCommand()), b.phonesCommand(), b.gatewayCommand(), b.gatewayPartCommand(), b.clusterCommand(), b.besideFlag(b.storeCommand()),
-		b.nammayatriCommand(), b.sourcesCommand(), b.docsCommand(), b.consoleCommand(), b.inboxCommand(), b.planetCommand(), b.pushCommand(), b.recipientsCommand(),
+		b.nammayatriCommand(), b.sourcesCommand(), b.docsCommand(), b.consoleCommand(), b.migrateCommand(), b.inboxCommand(), b.planetCommand(), b.pushCommand(), b.recipientsCommand(),
 		b.besideFlag(b.serialCommand()),
 	)
 	return cmd

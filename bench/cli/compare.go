@@ -31,6 +31,11 @@ func (b *bench) matrixCommand() *cobra.Command {
 			if m.Within <= 0 || open.Active < 1 || open.Every <= 0 || open.For <= 0 {
 				return command.Usagef("--within, --active, --every and --for must be positive")
 			}
+			if m.QUIC {
+				if err := b.checkTransports("quic", loadgen.QUIC); err != nil {
+					return err
+				}
+			}
 			if len(open.Rows) > 0 {
 				open.Size, open.Rivals = m.Sizes[0], m.Rivals
 				return b.measureOpen(cmd, &open)
@@ -48,6 +53,7 @@ func (b *bench) matrixCommand() *cobra.Command {
 	f.IntVar(&m.Samples, "samples", 10, "how often each is measured at most; --runs has no meaning here")
 	f.DurationVar(&m.Within, "within", 4*time.Minute, "how long all of it may take: what would take longer is measured less often, but once")
 	f.BoolVar(&m.Rivals, "rivals", true, "measure Mosquitto at QoS 1 in the same run, if it is installed")
+	f.BoolVar(&m.QUIC, "quic", false, "measure sessions over QUIC too, beside the others over TLS")
 	f.IntSliceVar(&open.Rows, "open", nil, "numbers of open connections, such as 1000,10000,100000: instead, few of so many are active, with notifications of the first of --sizes, over WebSocket, gRPC, SSE and MQTT")
 	f.IntVar(&open.Active, "active", 100, "with --open: how many of the connections get notifications")
 	f.DurationVar(&open.Every, "every", 2*time.Second, "with --open: how often each of these gets one")

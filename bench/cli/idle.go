@@ -14,7 +14,7 @@ import (
 	"godwit.dev/godwit/internal/server/cli/command"
 )
 
-var transports = []string{loadgen.WebSocketJSON, loadgen.WebSocketProto, loadgen.GRPC, loadgen.SSE, loadgen.MQTT}
+var transports = []string{loadgen.WebSocketJSON, loadgen.WebSocketProto, loadgen.GRPC, loadgen.SSE, loadgen.MQTT, loadgen.QUIC}
 
 // checkTransports checks the names of transports. Servers that are started for the measurement get a listener for MQTT if it is among them.
 func (b *bench) checkTransports(flag string, names ...string) error {
@@ -25,11 +25,22 @@ func (b *bench) checkTransports(flag string, names ...string) error {
 		if n == loadgen.MQTT {
 			b.serverArgs = append(b.serverArgs, "--mqtt-addr", "127.0.0.1:0")
 		}
+		if n == loadgen.QUIC {
+			if b.url != "" || !b.tls {
+				return command.Usagef("--%s quic needs --tls, and is for servers that are started for the measurement", flag)
+			}
+			b.serveQUIC()
+		}
 		if !slices.Contains(transports, n) {
 			return command.Usagef("--%s must be one of %s", flag, strings.Join(transports, ", "))
 		}
 	}
 	return nil
+}
+
+// serveQUIC lets started servers serve QUIC, to as many connections and handshakes as the measurement opens.
+func (b *bench) serveQUIC() {
+	b.serverArgs = append(b.serverArgs, "--quic-addr", "127.0.0.1:0", "--quic-memory-mb", "16384")
 }
 
 func (b *bench) idleCommand() *cobra.Command {

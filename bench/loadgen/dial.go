@@ -31,12 +31,20 @@ type dialer struct {
 	r      *reactor.Reactor
 	tls    *tls.Config // nil: plain
 	spread bool        // over loopback addresses
+	quic   bool        // over WebTransport
 	small  bool        // small socket buffers, for clients that do not read
 }
 
 // dial connects and hands the connection to the reactor. n is the number of the connection, round the number of times that all connections
 // were opened before.
 func (d *dialer) dial(ctx context.Context, addr string, n, round int, open func(*reactor.Conn) reactor.Handler) error {
+	if d.quic {
+		conn, err := dialQUIC(ctx, addr)
+		if err != nil {
+			return err
+		}
+		return d.r.Adopt(conn, nil, open)
+	}
 	nd := net.Dialer{Timeout: dialTimeout, Control: d.control}
 	if d.spread && strings.HasPrefix(addr, "127.") { // other machines cannot be reached from loopback addresses
 		nd.LocalAddr = &net.TCPAddr{IP: source(n, round)}

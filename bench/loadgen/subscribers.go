@@ -82,7 +82,7 @@ func NewSubscribers(r *reactor.Reactor, cfg SubscriberConfig) (*Subscribers, err
 		return nil, errors.New("there is no server to connect to")
 	}
 	s := &Subscribers{cfg: cfg, followed: newFollowed(cfg.Following), latency: latency.New(), interval: latency.New()}
-	s.dial = dialer{r: r, tls: clientTLS(cfg.Targets[0], cfg.Transport), spread: cfg.Spread}
+	s.dial = dialer{r: r, tls: clientTLS(cfg.Targets[0], cfg.Transport), spread: cfg.Spread, quic: cfg.Transport == QUIC}
 	s.all = make([]*subscriber, cfg.Count)
 	for i := range s.all {
 		s.all[i] = &subscriber{s: s, num: cfg.First + i, deaf: cfg.DeafEvery > 0 && (cfg.First+i)%cfg.DeafEvery == 0}
@@ -224,6 +224,8 @@ func (s *Subscribers) newWire(target, num int) wire {
 		return newMQTTWire(name)
 	case PushService:
 		return newPushWire(t)
+	case QUIC:
+		return &quicWire{*newWebSocketWire(t, false, s.helloJSON(name))}
 	case NATS:
 		return newNATSWire(name)
 	case WebSocketProto:

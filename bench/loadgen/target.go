@@ -10,6 +10,7 @@ type Target struct {
 	HTTP string `json:"http"` // host:port for HTTP; for another program, the address it listens on
 	GRPC string `json:"grpc"`
 	MQTT string `json:"mqtt,omitempty"` // of Godwit; another broker listens at HTTP
+	QUIC string `json:"quic,omitempty"`
 	TLS  bool   `json:"tls"`
 	Key  string `json:"key"` // API key for publishing
 }
@@ -17,6 +18,9 @@ type Target struct {
 func (t Target) addr(transport string) string {
 	if transport == GRPC || transport == Nammayatri {
 		return t.GRPC
+	}
+	if transport == QUIC {
+		return t.QUIC
 	}
 	if transport == MQTT && t.MQTT != "" {
 		return t.MQTT

@@ -22,6 +22,7 @@ type Matrix struct {
 	Clients []int
 	Samples int           // of each cell, at most
 	Within  time.Duration // time limit for all cells: those that would take longer get fewer samples, but at least one
+	QUIC    bool          // sessions over QUIC too
 	Rivals  bool          // also measure Mosquitto, if it is installed
 
 	until time.Time
@@ -77,6 +78,9 @@ func (m *Matrix) Run(ctx context.Context) (*report.Result, error) {
 	all := []contestant{
 		{name: "Godwit, WebSocket and HTTP, durable before the answer", transport: loadgen.WebSocketJSON, via: loadgen.ViaHTTP},
 		{name: "Godwit, gRPC, durable before the answer", transport: loadgen.GRPC, via: loadgen.ViaGRPC},
+	}
+	if m.QUIC {
+		all = append(all, contestant{name: "Godwit, QUIC and HTTP, durable before the answer", transport: loadgen.QUIC, via: loadgen.ViaHTTP})
 	}
 	if m.Rivals {
 		all = m.addMosquitto(r, all)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -31,6 +32,8 @@ const (
 	together = 1000
 	// expiring is the time to live of the notifications.
 	expiring = "1s"
+	// mostShown is the most bytes of an unexpected answer in an error.
+	mostShown = 500
 	// sayEvery is how many recipients come between two words of progress.
 	sayEvery = 1_000_000
 )
@@ -125,8 +128,12 @@ func publishTo(ctx context.Context, client *http.Client, server *testbed.Server,
 		return err
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusCreated {
-		return fmt.Errorf("a publish to %d recipients: status %d", len(names), resp.StatusCode)
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK || bytes.Contains(answer, []byte(`"error"`)) {
+		return fmt.Errorf("a publish to %d recipients: status %d: %s", len(names), resp.StatusCode, answer[:min(len(answer), mostShown)])
 	}
 	return nil
 }

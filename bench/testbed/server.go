@@ -278,6 +278,9 @@ func (s *Server) Stop() {
 	}
 }
 
+// CertFile is the file with the certificate of a server with TLS.
+func (s *Server) CertFile() string { return filepath.Join(s.dir, "cert.pem") }
+
 // Database returns the database with the server's stores; nil: the stores are in files.
 func (s *Server) Database() *Database { return s.db }
 

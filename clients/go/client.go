@@ -28,6 +28,10 @@ type Client struct {
 	rpc      *rpc // nil: back ends' calls use HTTP
 	onRetry  func(err error, after time.Duration)
 	roots    *x509.CertPool // certificate authorities to trust; nil: the system's
+
+	transports map[string]Transport // by scheme
+	transport  Transport            // nil: the package's own
+	links      links
 }
 
 // Option changes how a Client works.
@@ -43,21 +47,27 @@ const (
 // repeatedly.
 const idleConnections = 128
 
-// New returns a client for the server at an http or https URL, for example "https://godwit.example.org".
+// New returns a client for the server at an http or https URL, for example "https://godwit.example.org", or at a URL of
+// [WithTransport]: with that of the package godwit.dev/godwit/clients/go/quic, "quic://godwit.example.org:8443" listens over QUIC and calls the same
+// port over HTTPS.
 func New(server string, opts ...Option) (*Client, error) {
 	base, err := url.Parse(strings.TrimSuffix(server, "/"))
 	if err != nil {
 		return nil, fmt.Errorf("godwit: server address: %w", err)
 	}
-	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" {
-		return nil, fmt.Errorf("godwit: server address %q is not an http or https URL", server)
-	}
-	if strings.ContainsAny(server, "?#") {
-		return nil, fmt.Errorf("godwit: server address %q must end before ? and #: paths are added to it", server)
-	}
 	c := &Client{base: base, attempts: DefaultAttempts, timeout: DefaultRequestTimeout}
 	for _, o := range opts {
 		o(c)
+	}
+	c.transport = c.transports[base.Scheme]
+	if base.Scheme != "http" && base.Scheme != "https" && c.transport == nil || base.Host == "" {
+		return nil, fmt.Errorf("godwit: server address %q is not an http or https URL", server)
+	}
+	if c.transport != nil {
+		base.Scheme = "https"
+	}
+	if strings.ContainsAny(server, "?#") {
+		return nil, fmt.Errorf("godwit: server address %q must end before ? and #: paths are added to it", server)
 	}
 	if c.http == nil {
 		c.ownHTTP = http.DefaultTransport.(*http.Transport).Clone()

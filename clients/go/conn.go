@@ -36,8 +36,11 @@ const maxFrame = 8 << 20
 
 // dial opens a connection with the client's options.
 func (c *Client) dial(ctx context.Context) (conn, error) {
-	if c.grpcAddr != "" {
+	switch {
+	case c.grpcAddr != "":
 		return c.dialGRPC(ctx)
+	case c.transport != nil:
+		return c.dialLink(ctx)
 	}
 	return c.dialWebSocket(ctx)
 }

@@ -24,9 +24,10 @@ const smallStyles = {
 const beside = {
   name: "parts beside the script",
   setup({ onResolve }) {
-    onResolve({ filter: /\/parts\.js$/ }, ({ importer }) => ({
-      path: source(importer.includes("/src/inbox/") ? "inboxbeside.ts" : "beside.ts"),
-    }));
+    onResolve({ filter: /\/parts\.js$/ }, ({ importer }) => {
+      const of = /\/src\/(inbox|live|push)\//.exec(importer)?.[1];
+      return { path: source({ inbox: "inboxbeside.ts", live: "livebeside.ts", push: "beside.ts" }[of]) };
+    });
   },
 };
 
@@ -34,7 +35,7 @@ const beside = {
 const listens = {
   name: "listen for an inbox",
   setup({ onResolve }) {
-    onResolve({ filter: /\/(contents|registrations|topics|workers|unread|nack|reply)\.js$/ }, () => ({
+    onResolve({ filter: /\/(contents|registrations|topics|workers|unread|nack|network|reply)\.js$/ }, () => ({
       path: source("live/unused.ts"),
     }));
   },
@@ -74,7 +75,10 @@ await script("sdk.ts", "godwit.js", { define: names });
 await script("perfecty.ts", "perfecty.js", { define: names });
 await script("worker/sw.ts", "sw.js");
 // The live client, for pages that listen without a build step of their own.
-await script("index.ts", "live.js", { format: "esm" });
+await script("index.ts", "live.js", {
+  format: "esm",
+  define: { WEBTRANSPORT: JSON.stringify(await script("live/webtransport.ts", "webtransport.js", { format: "esm" })) },
+});
 
 // The bell and the list behind it.
 await script("inboxsdk.ts", "inbox.js", {

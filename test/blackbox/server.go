@@ -138,7 +138,7 @@ func (s *Server) Launch() error {
 }
 
 // Addresses are a server's listening addresses; "" for a listener that is off.
-type Addresses struct{ HTTP, GRPC, MQTT, NATS, Gateway string }
+type Addresses struct{ HTTP, GRPC, MQTT, NATS, QUIC, Gateway string }
 
 // Addresses reads the server's listening addresses.
 func (s *Server) Addresses() (a Addresses, err error) {

@@ -123,16 +123,19 @@ func next(ctx context.Context, t *testing.T, reports <-chan browserResult) brows
 }
 
 // visit opens a page in a browser of its own, which is killed with everything it started when the test ends.
-func visit(ctx context.Context, t *testing.T, chromium, address string) {
+func visit(ctx context.Context, t *testing.T, chromium, address string, flags ...string) {
 	t.Helper()
 	// Not t.TempDir: the browser's helpers may still write while they end, which would fail the test.
 	profile, err := os.MkdirTemp("", "browser")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(ctx, chromium, "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+	args := append([]string{
+		"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
 		"--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage",
-		"--user-data-dir="+profile, "--remote-debugging-port=0", address)
+		"--user-data-dir=" + profile, "--remote-debugging-port=0",
+	}, flags...)
+	cmd := exec.CommandContext(ctx, chromium, append(args, address)...)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	if err := cmd.Start(); err != nil {

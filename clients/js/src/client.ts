@@ -5,6 +5,7 @@ import { Channels, Endpoints } from "./endpoints.js";
 import { GodwitError, responseError, UnreachableError } from "./errors.js";
 import { isJSON } from "./live/encoding.js";
 import { Listener, type ListenOptions, type NotificationHandler } from "./live/listener.js";
+import { Preference, type WebTransportOptions } from "./live/prefer.js";
 import { maxBody } from "./live/reply.js";
 import { platformSocket, type SocketFactory } from "./live/socket.js";
 import { checkPath, checkTopic } from "./names.js";
@@ -35,6 +36,11 @@ export interface ClientOptions {
   timeout?: number;
   fetch?: typeof fetch;
   webSocket?: SocketFactory;
+  /**
+   * Listens over WebTransport where browser, server (`--quic-addr`) and network let it, else over a WebSocket, at most a
+   * second later. True: the server has QUIC at the same host and port. Default: WebSocket only.
+   */
+  webTransport?: boolean | WebTransportOptions;
 }
 
 /** A call of the API. */
@@ -93,6 +99,7 @@ export class Client {
   private readonly base: URL;
   private readonly prefix: string; // where the server lies below a path
   private readonly o: ClientOptions;
+  private readonly preference: Preference | undefined;
 
   /** The server's http or https URL, for example "https://push.example.org". */
   constructor(server: string | URL, options: ClientOptions = {}) {
@@ -101,19 +108,27 @@ export class Client {
     if (/[?#]/.test(String(server))) throw new TypeError(`${server} must end before ? and #: paths are added to it`);
     this.prefix = this.base.pathname.replace(/\/+$/, "");
     this.o = options;
+    const { webTransport } = options;
+    if (webTransport) this.preference = this.prefer(webTransport === true ? {} : webTransport);
   }
 
   /** Receives a recipient's notifications until it is closed. The recipient may be left out where a token says it. */
   listen(recipient: string | undefined, handler: NotificationHandler, options: ListenOptions = {}): Listener {
     const url = this.url("/v1/connect");
     url.protocol = url.protocol.replace("http", "ws");
-    const connection = {
-      url: url.href,
-      app: this.o.app,
-      token: this.o.token,
-      webSocket: this.o.webSocket ?? platformSocket,
-    };
+    const { app, token } = this.o;
+    const p = this.preference;
+    const connection = { url: url.href, app, token, open: p?.open ?? this.webSocket, moved: p?.moved };
     return new Listener(connection, recipient, handler, options);
+  }
+
+  private get webSocket(): SocketFactory {
+    return this.o.webSocket ?? platformSocket;
+  }
+
+  private prefer(o: WebTransportOptions): Preference {
+    const server = String(o.url ?? this.url("/")).replace(/\/+$/, "");
+    return new Preference(`${server}/v1/transport`, o, this.webSocket);
   }
 
   /**

@@ -46,6 +46,7 @@ export type {
   Welcome,
 } from "./live/frames.js";
 export type { Listener, ListenOptions, NotificationHandler } from "./live/listener.js";
+export type { WebTransportOptions } from "./live/prefer.js";
 export type { ObjectHandler, Registration, RegistrationStatus } from "./live/registrations.js";
 export { Reply, type ReplyOptions } from "./live/reply.js";
 export { MemoryState, type StateStore, StorageState } from "./live/state.js";

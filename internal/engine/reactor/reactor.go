@@ -167,6 +167,9 @@ func (r *Reactor) Drain(ctx context.Context) error {
 	return nil
 }
 
+// QueueBytes returns the most bytes that are queued on one connection.
+func (r *Reactor) QueueBytes() int { return r.cfg.QueueBytes }
+
 // Stats reads the counters.
 func (r *Reactor) Stats() Stats {
 	s := Stats{Driver: r.cfg.Driver, Loops: len(r.loops), Connections: int(r.conns.Load()), Queued: r.queued.Load()}

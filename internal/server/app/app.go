@@ -124,7 +124,7 @@ func Start(ctx context.Context, cfg *config.Config, opts Options) (*App, error) 
 		defer cancel()
 		return nil, errors.Join(err, a.Stop(stop))
 	}
-	a.log.Info("ready", "http", a.addrs.HTTP, "grpc", a.addrs.GRPC, "nats", a.addrs.NATS, "gateway", a.addrs.Gateway, "compat_http", a.addrs.CompatHTTP, "data", cfg.Data, "version", opts.Version, "took_ms", time.Since(a.begun).Milliseconds())
+	a.log.Info("ready", "http", a.addrs.HTTP, "grpc", a.addrs.GRPC, "nats", a.addrs.NATS, "quic", a.addrs.QUIC, "gateway", a.addrs.Gateway, "compat_http", a.addrs.CompatHTTP, "data", cfg.Data, "version", opts.Version, "took_ms", time.Since(a.begun).Milliseconds())
 	return a, nil
 }
 

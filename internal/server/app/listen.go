@@ -21,8 +21,9 @@ import (
 // ends, workers answer the requests that they have, sessions get their goodbye, answers under way end, connections drain.
 func (a *App) listen(ctx context.Context, w *web.Web, other *compat.Service) error {
 	list := listen.New(a.steps, a.fail, w.Share(), w.TLS)
-	a.modules = module.NewSet(services(w.Server, a.opts.Commands), a.steps, a.registry, list)
+	a.modules = module.NewSet(services(w, a.opts.Commands), a.steps, a.registry, list)
 	w.Modules = a.modules
+	w.QUIC = func() string { return list.Addrs()["quic_addr"] }
 	var all []listen.Listener
 	if other != nil {
 		w.Ready = other.Ready
@@ -63,7 +64,7 @@ func (a *App) listen(ctx context.Context, w *web.Web, other *compat.Service) err
 
 // addresses returns the listening addresses.
 func addresses(byKey map[string]string) (at datadir.Addresses) {
-	named := map[string]*string{"http_addr": &at.HTTP, "grpc_addr": &at.GRPC, "mqtt_addr": &at.MQTT, "nats_addr": &at.NATS, "gateway_addr": &at.Gateway, "compat_http_addr": &at.CompatHTTP}
+	named := map[string]*string{"http_addr": &at.HTTP, "grpc_addr": &at.GRPC, "mqtt_addr": &at.MQTT, "nats_addr": &at.NATS, "quic_addr": &at.QUIC, "gateway_addr": &at.Gateway, "compat_http_addr": &at.CompatHTTP}
 	for key, addr := range byKey {
 		if into := named[key]; into != nil {
 			*into = addr

@@ -5,7 +5,6 @@ import (
 	"fmt"
 
 	"godwit.dev/godwit/internal/sending/push"
-	"godwit.dev/godwit/internal/server/app/figures"
 	"godwit.dev/godwit/internal/server/app/web"
 	"godwit.dev/godwit/internal/server/config"
 	"godwit.dev/godwit/internal/server/module"
@@ -62,12 +61,12 @@ func Tables(list []module.Module) (tables []store.Tables) {
 }
 
 // services returns the services that modules may use.
-func services(s *figures.Server, commands func() []module.Command) *module.Services {
-	c := s.Core
+func services(w *web.Web, commands func() []module.Command) *module.Services {
+	s, c := w.Server, w.Core
 	return &module.Services{
 		Log: s.Log, Now: s.Stores.Clock, Node: s.Node, Version: s.Version, Access: s.Access,
 		Mailbox: c.Mailbox, Publishing: module.Publishing{Publisher: c.Publisher, Digests: c.Digests}, Hub: c.Hub, Objects: c.Objects, Topics: c.Topics, Requests: c.Requests, Bus: c.Bus, Events: s.Stores.Events,
-		Doors:    module.Doors{PublicURL: s.Settings.PublicURL, Gate: s.Conns.Gate, Reactor: s.Conns.Reactor, Hellos: c.Hellos, Publishes: s.Conns.Publish},
+		Doors:    module.Doors{PublicURL: s.Settings.PublicURL, Data: s.Settings.Data, Web: w.Handler, Gate: s.Conns.Gate, Reactor: s.Conns.Reactor, Hellos: c.Hellos, Publishes: s.Conns.Publish},
 		Draining: s.Draining, Own: s.Own,
 		Databases:  s.Stores.Database,
 		ReadDraft:  web.ReadDraft,

@@ -121,6 +121,7 @@ func TestBadSettingNamesKeyValueAndOrigin(t *testing.T) {
 		{"yes or no", nil, []string{"GODWIT_DEV=perhaps"}, []string{"dev", `"perhaps"`, "true nor false"}},
 		{"bounds", []string{"--window", "2000"}, nil, []string{"window", `"2000"`, "between 1 and 1024"}},
 		{"choice", []string{"--grpc-engine", "magic"}, nil, []string{"grpc_engine", `"magic"`, "reactor, std"}},
+		{"quic without a certificate", []string{"--quic-addr", ":8443"}, nil, []string{"quic_addr", "needs tls_cert"}},
 		{"mqtt listener", []string{"--mqtt-addr", "1883"}, nil, []string{"mqtt_addr", `"1883"`, "127.0.0.1:8080"}},
 		{"nats listener", []string{"--nats-addr", "4222"}, nil, []string{"nats_addr", `"4222"`, "127.0.0.1:8080"}},
 		{"open nats listener", []string{"--dev", "--nats-addr", "0.0.0.0:4222"}, nil, []string{"nats_addr", "--dev-any-address"}},

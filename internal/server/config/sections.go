@@ -8,6 +8,7 @@ type ListenerSettings struct {
 	GRPCAddr string `key:"grpc_addr" default:":50051" group:"Listeners" help:"address of the gRPC listener, or off"`
 	MQTTAddr string `key:"mqtt_addr" default:"off" group:"Listeners" help:"address of the listener for MQTT clients, or off"`
 	NATSAddr string `key:"nats_addr" default:"off" group:"Listeners" help:"address of the listener for NATS clients, or off"`
+	QUICAddr string `key:"quic_addr" default:"off" group:"Listeners" help:"address of the UDP listener for QUIC (HTTP/3, and sessions over WebTransport that outlive a change of networks), or off; needs tls_cert. Answers over HTTPS then name its port (Alt-Svc)"`
 }
 
 // BusSettings are the settings of an external NATS.

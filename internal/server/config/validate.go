@@ -41,13 +41,16 @@ func (c *Config) Validate() error {
 	c.validateNATS(bad)
 	c.validateCluster(bad)
 	c.validateCompat(bad)
-	for _, l := range []struct{ key, addr string }{{"http_addr", c.HTTPAddr}, {"grpc_addr", c.GRPCAddr}, {"mqtt_addr", c.MQTTAddr}, {"nats_addr", c.NATSAddr}, {"gateway_addr", c.GatewayAddr}, {"cluster_addr", c.ClusterAddr}} {
+	for _, l := range []struct{ key, addr string }{{"http_addr", c.HTTPAddr}, {"grpc_addr", c.GRPCAddr}, {"mqtt_addr", c.MQTTAddr}, {"nats_addr", c.NATSAddr}, {"quic_addr", c.QUICAddr}, {"gateway_addr", c.GatewayAddr}, {"cluster_addr", c.ClusterAddr}} {
 		if p := c.AddrProblem(l.addr); p != "" {
 			bad(l.key, l.addr, "%s", p)
 		}
 	}
 	if !c.embedded && c.HTTPAddr == Off && c.GRPCAddr == Off {
 		bad("http_addr", c.HTTPAddr, "leaves no way in while grpc_addr is off too")
+	}
+	if c.QUICAddr != Off && c.TLSCert == "" {
+		bad("quic_addr", c.QUICAddr, "needs tls_cert and tls_key: QUIC is always encrypted")
 	}
 	if (c.TLSCert == "") != (c.TLSKey == "") {
 		bad("tls_cert", c.TLSCert, "needs tls_key, and the other way round")

@@ -12,7 +12,7 @@ import (
 
 func TestScriptsAreServedToAnyPage(t *testing.T) {
 	w := newWorld(t)
-	for _, name := range []string{"godwit.js", "sw.js", "perfecty.js", "live.js", "texts.js", "dialogs.js", "once.js"} {
+	for _, name := range []string{"godwit.js", "sw.js", "perfecty.js", "live.js", "webtransport.js", "texts.js", "dialogs.js", "once.js"} {
 		a := w.do(request{method: "GET", path: "/sdk/" + name, key: "-"}).want(http.StatusOK)
 		h := a.header
 		if h.Get("Content-Type") != "text/javascript; charset=utf-8" || h.Get("X-Content-Type-Options") != "nosniff" {

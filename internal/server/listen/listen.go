@@ -23,6 +23,8 @@ type Listener struct {
 	Protocols []string // that are offered within TLS
 	// Serve makes the service on a listener, once all listeners are open. conf is nil without TLS.
 	Serve func(ln net.Listener, conf *tls.Config) (Service, error)
+	// Packets makes the service on a UDP socket instead; Serve is nil. The socket stays open until the service's Shutdown has returned.
+	Packets func(pc net.PacketConn, conf *tls.Config) (Service, error)
 }
 
 // Service serves a listener.
@@ -46,7 +48,8 @@ type Set struct {
 
 type entry struct {
 	Listener
-	ln  net.Listener       // nil: it is not open
+	ln  net.Listener       // nil: it is not open, or has a socket
+	pc  net.PacketConn     // nil: it is not open, or has a listener
 	end context.CancelFunc // ends accepting; nil: the listener is not served
 }
 
@@ -72,21 +75,44 @@ func (s *Set) Open(ctx context.Context) error {
 		if e.Addr == "" {
 			continue
 		}
-		var lc net.ListenConfig
-		ln, err := lc.Listen(ctx, "tcp", e.Addr)
-		if err != nil {
+		if err := e.open(ctx); err != nil {
 			return fmt.Errorf("open %s: %w", e.Key, err)
 		}
-		e.ln = ln
 		s.steps.AddClose(e.Key, time.Second, e.close)
 	}
 	return nil
 }
 
-// close closes a listener that may be closed already.
-func (e *entry) close() error {
-	if err := e.ln.Close(); !errors.Is(err, net.ErrClosed) {
+func (e *entry) open(ctx context.Context) (err error) {
+	var lc net.ListenConfig
+	if e.Packets != nil {
+		e.pc, err = lc.ListenPacket(ctx, "udp", e.Addr)
 		return err
+	}
+	e.ln, err = lc.Listen(ctx, "tcp", e.Addr)
+	return err
+}
+
+// close closes a listener or socket that may be closed already.
+func (e *entry) close() (err error) {
+	if e.pc != nil {
+		err = e.pc.Close()
+	} else {
+		err = e.ln.Close()
+	}
+	if errors.Is(err, net.ErrClosed) {
+		return nil
+	}
+	return err
+}
+
+// addr returns the address; nil: it is not open.
+func (e *entry) addr() net.Addr {
+	switch {
+	case e.pc != nil:
+		return e.pc.LocalAddr()
+	case e.ln != nil:
+		return e.ln.Addr()
 	}
 	return nil
 }
@@ -94,7 +120,7 @@ func (e *entry) close() error {
 // Serve starts the services of all listeners, in the order of registration.
 func (s *Set) Serve() error {
 	for _, e := range s.list {
-		if e.ln == nil {
+		if e.addr() == nil {
 			continue
 		}
 		if err := s.serve(e); err != nil {
@@ -109,7 +135,7 @@ func (s *Set) serve(e *entry) error {
 	if s.tls != nil && !e.Plain {
 		conf = s.tls(e.Protocols...)
 	}
-	service, err := e.Serve(e.ln, conf)
+	service, err := e.service(conf)
 	if err != nil {
 		return err
 	}
@@ -137,7 +163,14 @@ func (s *Set) serve(e *entry) error {
 	return nil
 }
 
-// stop ends accepting.
+func (e *entry) service(conf *tls.Config) (Service, error) {
+	if e.Packets != nil {
+		return e.Packets(e.pc, conf)
+	}
+	return e.Serve(e.ln, conf)
+}
+
+// stop ends accepting. A socket stays open, since its connections need it.
 func (e *entry) stop() {
 	if e.end != nil {
 		e.end()
@@ -159,8 +192,8 @@ func (s *Set) Stop() error {
 func (s *Set) Addrs() map[string]string {
 	addrs := make(map[string]string)
 	for _, e := range s.list {
-		if e.ln != nil {
-			addrs[e.Key] = e.ln.Addr().String()
+		if at := e.addr(); at != nil {
+			addrs[e.Key] = at.String()
 		}
 	}
 	return addrs

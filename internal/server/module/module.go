@@ -128,7 +128,9 @@ type Publishing struct {
 
 // Doors are what gateways share: event loops, limits, and the server's address.
 type Doors struct {
-	PublicURL string // where people outside reach this server; empty: unknown
+	PublicURL string                       // where people outside reach this server; empty: unknown
+	Data      string                       // folder of the server's files
+	Web       func() (http.Handler, error) // everything over HTTP; to be called once all modules have started
 	Gate      Gate
 	Reactor   *reactor.Reactor // the event loops of all connections
 	Hellos    *limit.Addrs     // of session starts

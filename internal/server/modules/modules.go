@@ -14,6 +14,7 @@ import (
 	"godwit.dev/godwit/internal/gateway/mqttgate"
 	"godwit.dev/godwit/internal/gateway/natsgate"
 	"godwit.dev/godwit/internal/gateway/pushgate"
+	"godwit.dev/godwit/internal/gateway/quicgate"
 	"godwit.dev/godwit/internal/sending/apns"
 	"godwit.dev/godwit/internal/sending/channel"
 	"godwit.dev/godwit/internal/sending/fcm"
@@ -43,6 +44,7 @@ func All() []module.Module {
 		natsgate.Module(),
 		mqttgate.Module(),
 		pushgate.Module(own.Open),
+		quicgate.Module(),
 		docsite.Module(),
 		inboxes.Module(),
 		digests.Module(),

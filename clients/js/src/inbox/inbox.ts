@@ -238,8 +238,8 @@ export class Inbox {
 
   #start(): void {
     if (this.#listener) return;
-    const { app, recipient, token, webSocket = platformSocket } = this.o;
-    const connection = { url: this.#server.connect, app, token, webSocket };
+    const { app, recipient, token, webSocket: open = platformSocket } = this.o;
+    const connection = { url: this.#server.connect, app, token, open };
     this.#listener = new Listener(connection, recipient, () => {}, {
       observe: true,
       onConnect: (w) => {

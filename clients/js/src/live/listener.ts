@@ -4,12 +4,13 @@ import { RecalledError, RedeliverAfter, RefusedError, type ServeError, type Subs
 import { getToken, type TokenSource } from "../token.js";
 import type { ClientFrame, InboxUpdate, Notification, ServerFrame, Welcome } from "./frames.js";
 import { asked, cutReason } from "./nack.js";
+import { watchNetwork } from "./network.js";
 import { Outbox } from "./outbox.js";
 import { type ObjectHandler, type Registration, Registrations } from "./registrations.js";
 import { Reply, replyFrame } from "./reply.js";
 import { SeenIds } from "./seen.js";
 import { GoodbyeError, Session } from "./session.js";
-import type { SocketFactory } from "./socket.js";
+import type { Opener } from "./socket.js";
 import type { StateStore } from "./state.js";
 import { type MessageHandler, Topics } from "./topics.js";
 import type { Unread } from "./unread.js";
@@ -86,7 +87,9 @@ export interface Connection {
   url: string;
   app: string | undefined;
   token: TokenSource | undefined;
-  webSocket: SocketFactory;
+  open: Opener;
+  /** The network has changed: what failed before may not now. */
+  moved?: (() => void) | undefined;
 }
 
 /** A server sends at most 1,024 unacknowledged, so this is several windows. */
@@ -253,9 +256,11 @@ export class Listener {
   }
 
   private async run(): Promise<void> {
-    const wake = () => this.hurry?.();
-    // A browser that is back on its network need not wait.
-    globalThis.addEventListener?.("online", wake);
+    const unwatch = watchNetwork(() => {
+      this.connection.moved?.();
+      this.hurry?.();
+      void this.session?.probe();
+    });
     const closed = new Promise<void>((resolve) => {
       this.closing.signal.addEventListener("abort", () => resolve(), { once: true });
     });
@@ -272,7 +277,7 @@ export class Listener {
       this.registrations.stop();
       if (this.session?.live) this.session.finish();
       else this.session?.end(new Error("closed"));
-      globalThis.removeEventListener?.("online", wake);
+      unwatch();
       await connecting.catch(() => {});
     }
   }
@@ -311,7 +316,7 @@ export class Listener {
     let welcomed = false;
     const session = new Session({
       url: this.connection.url,
-      open: this.connection.webSocket,
+      open: this.connection.open,
       token: this.connection.token,
       hello: () => this.hello(),
       held: () => this.shown(),

@@ -2,7 +2,7 @@ import { Backoff, sleep } from "../backoff.js";
 import { RefusedError } from "../errors.js";
 import { getToken, renewIn, type TokenSource } from "../token.js";
 import { type ClientFrame, readFrame, type ServerFrame, type Welcome } from "./frames.js";
-import type { Socket, SocketFactory } from "./socket.js";
+import type { Opener, Socket } from "./socket.js";
 
 /** Ends a session because the server said goodbye. */
 export class GoodbyeError extends Error {
@@ -16,7 +16,7 @@ export class GoodbyeError extends Error {
 
 export interface SessionOptions {
   url: string;
-  open: SocketFactory;
+  open: Opener;
   token: TokenSource | undefined;
   /** The hello without its token and what is held. */
   hello: () => NonNullable<ClientFrame["hello"]>;
@@ -34,6 +34,8 @@ export interface SessionOptions {
 
 /** How long the server may take to close after its goodbye. */
 const byePatience = 2_000;
+/** How long it may take to answer after the network has changed. */
+const probePatience = 2_000;
 
 /** One connection from hello to end. */
 export class Session {
@@ -45,6 +47,7 @@ export class Session {
   private socket: Socket | undefined;
   /** Sent so far. */
   pings = 0;
+  private pongs = 0;
   private heard = Date.now();
   private welcomed = false;
   private over: ((error: Error) => void) | undefined;
@@ -73,6 +76,18 @@ export class Session {
     if (this.live) this.write(frame);
   }
 
+  /**
+   * Asks at once whether the connection stands, and ends it if no answer comes: the network has changed. Over QUIC the server
+   * learns the client's new address by it.
+   */
+  async probe(): Promise<void> {
+    const { pongs } = this;
+    this.ping();
+    if ((await sleep(probePatience, this.ended.signal)) && this.live && pongs === this.pongs) {
+      this.end(new Error("server was silent after a network change"));
+    }
+  }
+
   /** Ends the session gently: what was sent before reaches the server. */
   finish(): void {
     this.live = false;
@@ -90,8 +105,9 @@ export class Session {
     try {
       this.firstToken = this.token = await getToken(this.o.token);
       if (this.ended.signal.aborted) return;
-      const socket = this.o.open(this.o.url, ["godwit.v1.json"]);
+      const socket = await this.o.open(this.o.url, ["godwit.v1.json"]);
       this.socket = socket;
+      if (this.ended.signal.aborted) return this.drop();
       socket.onopen = () => {
         const held = this.o.held();
         if (held instanceof Promise) void held.then((ids) => this.introduce(ids));
@@ -123,6 +139,7 @@ export class Session {
   private message(data: unknown): void {
     this.heard = Date.now();
     const f = readFrame(String(data));
+    if (f.pong) this.pongs++;
     if (f.goodbye) {
       // The server closes next, but the goodbye is the end that counts.
       const { reason, retryAfter } = f.goodbye;
@@ -160,9 +177,14 @@ export class Session {
         pinged = false;
       } else if (!pinged || digest) {
         pinged = true;
-        this.send({ ping: digest ? { digest } : {} });
+        this.ping();
       }
     }
+  }
+
+  private ping(): void {
+    const digest = this.o.digest();
+    this.send({ ping: digest ? { digest } : {} });
   }
 
   /** Gets a new token before the present one ends and introduces it with another hello. */

@@ -10,6 +10,9 @@ export interface Socket {
 
 export type SocketFactory = (url: string, protocols: string[]) => Socket;
 
+/** Opens the connection of a session; a promise where several ways are tried. */
+export type Opener = (url: string, protocols: string[]) => Socket | Promise<Socket>;
+
 /** The WebSocket that the platform brings. */
 export const platformSocket: SocketFactory = (url, protocols) => {
   if (typeof WebSocket === "undefined") {

@@ -39,5 +39,11 @@ export const split = (): { kind: string } => ({ kind: "" });
 /** Whoever only watches answers nothing: what cannot be read is passed over. */
 export const unread = (reason: string): Unread => ({ error: new UndecodableError(reason), pause: 0 });
 
+/** An inbox need not notice at once that a phone has left the Wi-Fi. */
+export function watchNetwork(changed: () => void): () => void {
+  addEventListener("online", changed);
+  return () => removeEventListener("online", changed);
+}
+
 export class Reply {}
 export const replyFrame = nothing;

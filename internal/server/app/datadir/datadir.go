@@ -143,6 +143,8 @@ type Addresses struct {
 	GRPC string `json:"grpc"`
 	MQTT string `json:"mqtt"`
 	NATS string `json:"nats"`
+	// QUIC is the UDP address of the listener for QUIC.
+	QUIC string `json:"quic,omitempty"`
 	// Gateway is the address of the listener for the gateway alone.
 	Gateway string `json:"gateway,omitempty"`
 	// CompatHTTP is the address of the listener for probes and scrapes of a replaced service.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net"
 	"net/http"
@@ -75,8 +76,27 @@ func framed(next http.Handler) http.Handler {
 	})
 }
 
+// altSvcAge is how long clients may remember that HTTP/3 is served, in seconds: a day.
+const altSvcAge = 86400
+
+// advertised tells clients on which port HTTP/3 is served, as Alt-Svc has it (RFC 7838). Empty: it is not.
+func advertised(next http.Handler, quicAddr string) http.Handler {
+	_, port, err := net.SplitHostPort(quicAddr)
+	if err != nil {
+		return next
+	}
+	says := []string{fmt.Sprintf(`h3=":%s"; ma=%d`, port, altSvcAge)}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header()["Alt-Svc"] = says
+		next.ServeHTTP(w, r)
+	})
+}
+
 // serveHTTP serves the HTTP listener.
 func (w *Web) serveHTTP(ln net.Listener, conf *tls.Config, handler http.Handler) listen.Service {
+	if conf != nil {
+		handler = advertised(handler, w.QUIC())
+	}
 	srv, adoptable := w.server(ln, conf, handler)
 	guarded := srv.ConnContext
 	srv.ConnContext = func(ctx context.Context, nc net.Conn) context.Context {

@@ -43,6 +43,8 @@ type Web struct {
 	// Ready returns an error if another service that this server replaces cannot deliver now. Nil: it replaces none.
 	Ready   func(context.Context) error
 	Modules *module.Set
+	// QUIC returns the address of the QUIC listener once all listeners are open; empty: there is none.
+	QUIC func() string
 
 	direct  *direct.Server // nil: http_addr is off
 	uploads *uploads.Store
