@@ -240,7 +240,9 @@ kotlin-test: ## compile and test the Kotlin client, against a server built for i
 .PHONY: kotlin-test-all
 kotlin-test-all: maven
 	$(GO) build -ldflags '-s -w' -o $(BIN)/kotlin/godwit ./cmd/godwit
+	rm -rf clients/kotlin/target/classes clients/kotlin/*/target/classes # Maven leaves classes whose sources are gone
 	cd clients/kotlin && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) install
+	cd clients/kotlin/backend && $(MAVEN) install
 	cd clients/kotlin/grpc && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) install
 	cd clients/kotlin/consumer && $(MAVEN) --offline compile
 	cd clients/kotlin/shrunk && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) test

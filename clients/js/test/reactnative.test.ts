@@ -30,7 +30,7 @@ function imported() {
   vi.stubGlobal("URL", browser.URL);
   const lines = /```js\n(import "react-native-get-random-values".*?)```/s.exec(page)?.[1] ?? "";
   const code = lines.replaceAll(/^import .*$/gm, "");
-  expect(code).toContain("AbortSignal.timeout");
+  expect(code).toContain("TextDecoder ??=");
   new Function("TextDecoder", code)(browser.TextDecoder);
 }
 
@@ -64,5 +64,21 @@ test("the guide adds nothing that is not needed", async () => {
   vi.stubGlobal("crypto", browser.crypto);
   await expect(api.status("ride-1", "driver-42")).rejects.toThrow("not implemented");
   vi.stubGlobal("URL", browser.URL);
-  await expect(api.status("ride-1", "driver-42")).rejects.toThrow("timeout is not a function");
+  await expect(api.status("ride-1", "driver-42")).rejects.toThrow("404");
+});
+
+test("a call without an answer ends in time, and when its caller gives up", async () => {
+  reactNative();
+  imported();
+  const silent = ((_url: unknown, { signal }: { signal: AbortSignal }) =>
+    new Promise((_answer, fail) => {
+      signal.addEventListener("abort", () => fail(signal.reason));
+    })) as typeof fetch;
+  const api = new Client("http://localhost:1", { apiKey: "dev", fetch: silent, attempts: 1, timeout: 10 });
+  await expect(api.status("ride-1", "driver-42")).rejects.toThrow("no answer within 10 ms");
+  const patient = new Client("http://localhost:1", { apiKey: "dev", fetch: silent, attempts: 1 });
+  const caller = new AbortController();
+  const call = patient.call("GET", "/v1/channels", { signal: caller.signal });
+  caller.abort(new Error("nobody waits"));
+  await expect(call).rejects.toThrow("nobody waits");
 });

@@ -1,52 +1,64 @@
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import java.util.stream.Stream;
 import org.objectweb.asm.AnnotationVisitor;
 import org.objectweb.asm.ClassReader;
 import org.objectweb.asm.ClassVisitor;
 import org.objectweb.asm.ClassWriter;
+import org.objectweb.asm.FieldVisitor;
 import org.objectweb.asm.Label;
 import org.objectweb.asm.MethodVisitor;
 import org.objectweb.asm.Opcodes;
 
 /**
- * Takes out of compiled classes what only a debugger reads: names of local variables, and all that describes classes which no program can name: those
- * that the compiler made, and those of the packages below dev.godwit. Kotlin's compiler has no option for it, as javac has. Lines stay, for stack
- * traces, and so does what compilers of programs read.
+ * Takes descriptions out of compiled classes: what only a debugger reads, and all that describes what no program can name. Kotlin's compiler has no
+ * option for it, as javac has. The code stays as it is, and so do lines, for stack traces, and what compilers of programs read.
+ *
+ * <p>The first argument is the folder of classes. The others are the classes that another library of ours is compiled against, as patterns: they keep
+ * what describes them.
  */
 final class Slim {
     public static void main(String[] args) throws IOException {
+        List<String> shared = List.of(args).subList(1, args.length);
         try (Stream<Path> files = Files.walk(Path.of(args[0]))) {
             for (Path file : (Iterable<Path>) files.filter(f -> f.toString().endsWith(".class"))::iterator) {
                 ClassWriter out = new ClassWriter(0); // a fresh constant pool: without what nothing names any more
-                new ClassReader(Files.readAllBytes(file)).accept(new Slimmer(out), 0);
+                new ClassReader(Files.readAllBytes(file)).accept(new Slimmer(out, shared), 0);
                 Files.write(file, out.toByteArray());
             }
         }
     }
 
     private static final class Slimmer extends ClassVisitor {
+        private final List<String> shared;
+
         /** The compiler made it: of a lambda, or of the state of a suspended function. */
         private boolean made;
 
-        /** Programs cannot name it. */
-        private boolean inner;
+        /** No program can name it: it is made, or in a package below dev.godwit that is not for programs. */
+        private boolean hidden;
 
-        Slimmer(ClassVisitor out) {
+        Slimmer(ClassVisitor out, List<String> shared) {
             super(Opcodes.ASM9, out);
+            this.shared = shared;
+        }
+
+        private boolean hidden(int access) {
+            return hidden || (access & (Opcodes.ACC_PRIVATE | Opcodes.ACC_SYNTHETIC)) != 0;
         }
 
         @Override
         public void visit(int version, int access, String name, String signature, String superName, String[] interfaces) {
             made = name.matches(".*\\$\\d+");
-            inner = made || name.matches("dev/godwit/[a-z]+/.*");
-            super.visit(version, access, name, made ? null : signature, superName, interfaces);
+            hidden = (made || name.matches("dev/godwit/(?!backend/)[a-z]+/.*")) && shared.stream().noneMatch(name::matches);
+            super.visit(version, access, name, hidden ? null : signature, superName, interfaces);
         }
 
         @Override
         public AnnotationVisitor visitAnnotation(String name, boolean visible) {
-            boolean debug = name.equals("Lkotlin/coroutines/jvm/internal/DebugMetadata;") || inner && name.equals("Lkotlin/Metadata;");
+            boolean debug = name.equals("Lkotlin/coroutines/jvm/internal/DebugMetadata;") || hidden && name.equals("Lkotlin/Metadata;");
             return debug ? null : super.visitAnnotation(name, visible);
         }
 
@@ -56,20 +68,31 @@ final class Slim {
         }
 
         @Override
+        public FieldVisitor visitField(int access, String name, String descriptor, String signature, Object value) {
+            boolean unnamed = hidden(access);
+            return new FieldVisitor(Opcodes.ASM9, super.visitField(access, name, descriptor, unnamed ? null : signature, value)) {
+                @Override
+                public AnnotationVisitor visitAnnotation(String name, boolean visible) {
+                    return unnamed && !visible ? null : super.visitAnnotation(name, visible);
+                }
+            };
+        }
+
+        @Override
         public MethodVisitor visitMethod(int access, String name, String descriptor, String signature, String[] exceptions) {
-            boolean hidden = made || (access & (Opcodes.ACC_PRIVATE | Opcodes.ACC_SYNTHETIC)) != 0;
-            return new MethodVisitor(Opcodes.ASM9, super.visitMethod(access, name, descriptor, hidden ? null : signature, exceptions)) {
+            boolean unnamed = hidden(access);
+            return new MethodVisitor(Opcodes.ASM9, super.visitMethod(access, name, descriptor, unnamed ? null : signature, exceptions)) {
                 @Override
                 public void visitLocalVariable(String variable, String type, String signature, Label start, Label end, int index) {}
 
                 @Override
-                public AnnotationVisitor visitParameterAnnotation(int parameter, String name, boolean visible) {
-                    return hidden ? null : super.visitParameterAnnotation(parameter, name, visible);
+                public AnnotationVisitor visitAnnotation(String name, boolean visible) {
+                    return unnamed && !visible ? null : super.visitAnnotation(name, visible);
                 }
 
                 @Override
-                public AnnotationVisitor visitAnnotation(String name, boolean visible) {
-                    return hidden ? null : super.visitAnnotation(name, visible);
+                public AnnotationVisitor visitParameterAnnotation(int parameter, String name, boolean visible) {
+                    return unnamed && !visible ? null : super.visitParameterAnnotation(parameter, name, visible);
                 }
             };
         }

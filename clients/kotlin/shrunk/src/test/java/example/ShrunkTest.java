@@ -5,10 +5,10 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import dev.godwit.Blocking;
 import dev.godwit.GodwitClient;
-import dev.godwit.Publication;
-import dev.godwit.Publishing;
-import dev.godwit.Receipt;
-import dev.godwit.Status;
+import dev.godwit.backend.Publication;
+import dev.godwit.backend.Publishing;
+import dev.godwit.backend.Receipt;
+import dev.godwit.backend.Status;
 import java.io.BufferedReader;
 import java.io.File;
 import java.io.IOException;
@@ -30,7 +30,10 @@ import org.junit.jupiter.api.io.TempDir;
 class ShrunkTest {
     @TempDir Path folder;
 
-    private static final List<String> TOOLS = List.of("r8-", "junit", "opentest4j", "apiguardian", "jspecify", "surefire", "test-classes");
+    /** What the client may add to an app, in bytes, before R8 takes out what the app does not use. */
+    private static final long LARGEST = 145_000;
+
+    private static final List<String> TOOLS = List.of("r8-", "godwit-backend", "junit", "opentest4j", "apiguardian", "jspecify", "surefire", "test-classes");
 
     /** The program and its libraries, without what tests and builds it. */
     private static List<Path> program() {
@@ -73,6 +76,20 @@ class ShrunkTest {
         }
         assertEquals("", run(command));
         return out;
+    }
+
+    @Test
+    void whatItAddsToAnAppIsSmall() throws Exception {
+        Path client = program().stream().filter(p -> p.getFileName().toString().startsWith("godwit-client-0")).findFirst().orElseThrow();
+        Path out = folder.resolve("dex.zip");
+        List<String> command = new ArrayList<>(List.of(java(), "-Xmx1g", "-XX:TieredStopAtLevel=1", "-cp", System.getProperty("java.class.path"), "com.android.tools.r8.D8"));
+        command.addAll(List.of("--release", "--min-api", "23", "--output", out.toString(), "--lib", System.getProperty("java.home")));
+        for (Path entry : program()) if (!entry.equals(client) && !Files.isDirectory(entry)) command.addAll(List.of("--classpath", entry.toString()));
+        command.add(client.toString());
+        assertEquals("", run(command));
+        long size = Files.size(out);
+        System.out.println("the client adds " + size + " bytes to an app that R8 does not shrink");
+        assertTrue(size <= LARGEST, size + " bytes are more than " + LARGEST);
     }
 
     private static String java() {

@@ -2,8 +2,6 @@
 
 package dev.godwit
 
-import kotlinx.coroutines.flow.Flow
-
 /**
  * A request of the HTTP API. The most common requests have functions of their own in this library.
  *
@@ -38,9 +36,3 @@ public class ApiCall @JvmOverloads constructor(
  * @throws ServerException if the server refuses it
  */
 public suspend fun GodwitClient.call(call: ApiCall): String = authorised(call)
-
-/**
- * The lines of an answer that is a stream of them, as that of `/v1/events`: one JSON value each. It is called with the key, and not tried again. Only
- * the end of the collection limits its duration.
- */
-public fun GodwitClient.lines(call: ApiCall): Flow<String> = api.lines(call) { it }

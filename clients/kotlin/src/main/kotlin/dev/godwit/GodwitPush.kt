@@ -134,7 +134,7 @@ public class GodwitPush(private val client: GodwitClient, private val seen: Dedu
         client.api.call(ApiCall("POST", "track", body = body.toString()), bearer = "")
     }
 
-    private suspend fun tell(call: suspend () -> Unit) {
+    private inline fun tell(call: () -> Unit) {
         try {
             call()
         } catch (e: ServerException) {

@@ -1,10 +1,8 @@
 package dev.godwit
 
-import dev.godwit.wire.JsonMembers
-import dev.godwit.wire.JsonScanner
 import dev.godwit.wire.JsonServerFrames
 import dev.godwit.wire.MemberException
-import dev.godwit.wire.splitInto
+import dev.godwit.wire.membersOf
 import kotlin.time.Instant
 
 /** The order of a notification in a backlog. */
@@ -70,11 +68,9 @@ public class Notification internal constructor(
          */
         @JvmStatic
         public fun parse(json: String): Notification {
-            val members = LinkedHashMap<String, String>()
-            val scanner = JsonScanner(json)
-            require(scanner.splitInto(members) && scanner.atEnd()) { "read a notification: is not a JSON object" }
+            val members = requireNotNull(membersOf(json)) { "read a notification: is not a JSON object" }
             return try {
-                JsonServerFrames.notification(JsonMembers(members))
+                JsonServerFrames.notification(members)
             } catch (e: MemberException) {
                 throw IllegalArgumentException("read a notification: ${e.message}", e)
             }

@@ -2,6 +2,9 @@ package dev.godwit
 
 import dev.godwit.live.Clock
 import dev.godwit.live.Outbox
+import dev.godwit.live.Reports
+import dev.godwit.live.moveOn
+import dev.godwit.live.receiveWithin
 import dev.godwit.objects.ObjectKey
 import dev.godwit.objects.ObjectState
 import dev.godwit.objects.Owner
@@ -9,18 +12,17 @@ import dev.godwit.objects.Registrations
 import dev.godwit.objects.formatDigest
 import dev.godwit.wire.ClientFrame
 import dev.godwit.wire.ServerFrame
-import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.NonCancellable
 import kotlinx.coroutines.channels.Channel
+import kotlinx.coroutines.currentCoroutineContext
+import kotlinx.coroutines.ensureActive
 import kotlinx.coroutines.flow.MutableStateFlow
 import kotlinx.coroutines.flow.first
-import kotlinx.coroutines.flow.update
 import kotlinx.coroutines.sync.Mutex
 import kotlinx.coroutines.sync.withLock
 import kotlinx.coroutines.withContext
-import kotlinx.coroutines.withTimeoutOrNull
 import java.io.IOException
 
 /**
@@ -115,7 +117,7 @@ public class Objects internal constructor(
             change()
             wake
         }
-        moved.update { it + 1 }
+        moved.moveOn()
         wake?.invoke()
         work.trySend(Unit)
     }
@@ -136,20 +138,20 @@ public class Objects internal constructor(
     }
 
     /** Calls handlers until it is cancelled. */
-    internal suspend fun run(report: suspend (Throwable) -> Unit) {
+    internal suspend fun run(reports: Reports) {
         while (true) {
-            val again = handleAll(report)
+            val again = handleAll(reports)
             try {
                 save()
             } catch (e: IOException) {
-                report(e) // it is tried again at the next change, and when the listener ends
+                reports.reported(e) // it is tried again at the next change, and when the listener ends
             }
-            if (again == Long.MAX_VALUE) work.receive() else withTimeoutOrNull(again - clock.now()) { work.receive() }
+            if (again == Long.MAX_VALUE) work.receive() else work.receiveWithin(again - clock.now())
         }
     }
 
     /** Handles the signals that wait and returns when to try again. */
-    private suspend fun handleAll(report: suspend (Throwable) -> Unit): Long {
+    private suspend fun handleAll(reports: Reports): Long {
         while (true) {
             val changes = synchronized(lock) { registrations.changes.toList().also { registrations.changes.clear() } }
             onChange?.let { changes.forEach(it) }
@@ -161,8 +163,8 @@ public class Objects internal constructor(
                 failure = e
             }
             update { registrations.signals.handled(next, failure != null, clock.now()) }
-            if (failure is CancellationException) throw failure
-            failure?.let { report(it) }
+            currentCoroutineContext().ensureActive() // a CancellationException may be the handler's own, as of a withTimeout
+            failure?.let { reports.reported(it) }
         }
     }
 

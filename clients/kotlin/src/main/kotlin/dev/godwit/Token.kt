@@ -1,9 +1,7 @@
 package dev.godwit
 
-import dev.godwit.wire.JsonMembers
-import dev.godwit.wire.JsonScanner
 import dev.godwit.wire.MemberException
-import dev.godwit.wire.splitInto
+import dev.godwit.wire.membersOf
 import dev.godwit.wire.utf8
 import kotlin.io.encoding.Base64
 
@@ -24,10 +22,8 @@ public class Token @JvmOverloads constructor(
         val parts = value.split('.')
         if (parts.size != JWT_PARTS) return 0
         return try {
-            val claims = LinkedHashMap<String, String>()
             val payload = Base64.UrlSafe.withPadding(Base64.PaddingOption.PRESENT_OPTIONAL).decode(parts[1])
-            JsonScanner(payload.utf8().orEmpty()).splitInto(claims)
-            val seconds = JsonMembers(claims).raw("exp")?.toDoubleOrNull() ?: return 0
+            val seconds = membersOf(payload.utf8().orEmpty())?.raw("exp")?.toDoubleOrNull() ?: return 0
             if (seconds > 0 && seconds < LATEST_SECONDS) (seconds * MILLIS).toLong() else 0
         } catch (_: IllegalArgumentException) {
             0

@@ -2,14 +2,16 @@ package dev.godwit
 
 import dev.godwit.live.Clock
 import dev.godwit.live.Outbox
+import dev.godwit.live.Reports
+import dev.godwit.live.moveOn
 import dev.godwit.topics.Subscriptions
 import dev.godwit.wire.ClientFrame
 import dev.godwit.wire.ServerFrame
-import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.channels.Channel
+import kotlinx.coroutines.currentCoroutineContext
+import kotlinx.coroutines.ensureActive
 import kotlinx.coroutines.flow.MutableStateFlow
 import kotlinx.coroutines.flow.first
-import kotlinx.coroutines.flow.update
 
 /** The server refused patterns for good: the token's topics do not allow them, or the session has too many. They are no longer subscribed. */
 public class SubscriptionException internal constructor(
@@ -74,7 +76,7 @@ public class Topics internal constructor(private val handler: MessageHandler, pr
             change()
             wake
         }
-        moved.update { it + 1 }
+        moved.moveOn()
         wake?.invoke()
     }
 
@@ -93,7 +95,7 @@ public class Topics internal constructor(private val handler: MessageHandler, pr
 
     internal fun pong(n: Int) {
         synchronized(lock) { subscriptions.pong(n) }
-        moved.update { it + 1 }
+        moved.moveOn()
     }
 
     /** Takes an error of the server; false: it is about something else. */
@@ -122,21 +124,20 @@ public class Topics internal constructor(private val handler: MessageHandler, pr
     }
 
     /** Calls the handler until it is cancelled. */
-    internal suspend fun run(report: suspend (Throwable) -> Unit) {
+    internal suspend fun run(reports: Reports) {
         while (true) {
-            while (true) report(synchronized(lock) { refused.removeFirstOrNull() } ?: break)
+            while (true) reports.reported(synchronized(lock) { refused.removeFirstOrNull() } ?: break)
             val next = synchronized(lock) { waiting.removeFirstOrNull()?.also { bytes -= it.message?.data?.size ?: 0 } }
-            if (next == null) work.receive() else deliver(next, report)
+            if (next == null) work.receive() else deliver(next, reports)
         }
     }
 
-    private suspend fun deliver(next: Incoming, report: suspend (Throwable) -> Unit) {
+    private suspend fun deliver(next: Incoming, reports: Reports) {
         try {
             if (next.message != null) handler.handle(next.message) else onGap?.invoke(next.gap)
-        } catch (e: CancellationException) {
-            throw e
         } catch (e: Exception) {
-            report(e)
+            currentCoroutineContext().ensureActive() // a CancellationException may be the handler's own, as of a withTimeout
+            reports.reported(e)
         }
     }
 

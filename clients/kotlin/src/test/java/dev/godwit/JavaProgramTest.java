@@ -3,6 +3,12 @@ package dev.godwit;
 import static org.junit.jupiter.api.Assertions.assertEquals;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
+import dev.godwit.backend.ObjectCalls;
+import dev.godwit.backend.Publication;
+import dev.godwit.backend.Publishing;
+import dev.godwit.backend.PutResult;
+import dev.godwit.backend.Receipt;
+import dev.godwit.backend.Status;
 import dev.godwit.support.Server;
 import java.util.concurrent.ArrayBlockingQueue;
 import java.util.concurrent.BlockingQueue;

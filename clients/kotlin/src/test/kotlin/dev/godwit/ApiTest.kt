@@ -1,5 +1,9 @@
 package dev.godwit
 
+import dev.godwit.backend.getObject
+import dev.godwit.backend.publish
+import dev.godwit.backend.publishMessage
+import dev.godwit.backend.status
 import dev.godwit.http.retryAfterMillis
 import kotlinx.coroutines.runBlocking
 import mockwebserver3.MockResponse

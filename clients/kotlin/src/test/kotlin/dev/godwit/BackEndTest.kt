@@ -1,5 +1,19 @@
 package dev.godwit
 
+import dev.godwit.backend.Apns
+import dev.godwit.backend.Fcm
+import dev.godwit.backend.LiveActivity
+import dev.godwit.backend.Preferences
+import dev.godwit.backend.QuietHours
+import dev.godwit.backend.campaigns
+import dev.godwit.backend.channels
+import dev.godwit.backend.createCampaign
+import dev.godwit.backend.deleteChannel
+import dev.godwit.backend.events
+import dev.godwit.backend.preferences
+import dev.godwit.backend.publish
+import dev.godwit.backend.setChannel
+import dev.godwit.backend.setPreferences
 import dev.godwit.support.Server
 import dev.godwit.support.realTime
 import dev.godwit.support.text
@@ -92,6 +106,55 @@ class BackEndTest {
             val client = GodwitClient(server.url("/").toString()) { apiKey("secret") }
             assertFailsWith<UnreachableException> { client.events().collect { throw UnreachableException("another server") } }
             assertEquals(1, server.requestCount)
+        }
+    }
+
+    @Test
+    fun `channels are set up and recipients' preferences kept`() = realTime {
+        Server.development().use { server ->
+            val client = server.client()
+            client.setChannel("webhook", "{}")
+            assertTrue(client.channels().single { it.channel == "webhook" }.configured)
+            client.deleteChannel("webhook")
+            assertTrue(client.channels().none { it.channel == "webhook" && it.configured })
+
+            val quiet = Preferences(mapOf("rides" to listOf("fcm"), "news" to emptyList(), "*" to null), QuietHours("22:00", "08:00"), "Europe/Oslo")
+            client.setPreferences("driver-42", quiet)
+            assertEquals(quiet, client.preferences("driver-42"))
+            client.setPreferences("driver-42", Preferences())
+            assertEquals(Preferences(), client.preferences("driver-42"))
+        }
+    }
+
+    @Test
+    fun `what phones alone get is what the server takes`() = realTime {
+        Server.development().use { server ->
+            val receipt = server.client().publish("driver-42") {
+                title = "To the pickup"
+                collapseKey = "ride"
+                fcm = Fcm().apply {
+                    ongoing = true
+                    shortText = "5 min"
+                    progress = 40
+                    directBootOk = true
+                }
+                apns = Apns().apply {
+                    interruptionLevel = "time-sensitive"
+                    relevanceScore = 0.5
+                }
+                liveActivity = LiveActivity("Ride", """{"minutes":5}""")
+            }
+            assertEquals("stored", receipt.status)
+            val e = assertFailsWith<ServerException> {
+                server.client().publish("driver-42") {
+                    title = "To the pickup"
+                    fcm = Fcm().apply {
+                        ongoing = true
+                        progress = 101
+                    }
+                }
+            }
+            assertTrue("progress" in e.field, e.field)
         }
     }
 

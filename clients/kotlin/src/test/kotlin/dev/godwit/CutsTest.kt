@@ -1,5 +1,7 @@
 package dev.godwit
 
+import dev.godwit.backend.Publication
+import dev.godwit.backend.publishBatch
 import dev.godwit.support.Proxy
 import dev.godwit.support.Server
 import dev.godwit.support.eventually
@@ -12,6 +14,7 @@ import kotlinx.coroutines.launch
 import kotlinx.coroutines.runBlocking
 import org.junit.jupiter.api.Test
 import org.junit.jupiter.api.Timeout
+import org.junit.jupiter.api.parallel.Isolated
 import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicInteger
 import java.util.concurrent.atomic.AtomicReference
@@ -20,6 +23,7 @@ import kotlin.test.assertEquals
 import kotlin.test.assertTrue
 
 /** A network that fails while notifications come. Thoroughly: GODWIT_TEST_THOROUGH=1. */
+@Isolated
 class CutsTest {
     private val cuts = if (thorough) 100 else 6
     private val published = if (thorough) 10_000 else 600

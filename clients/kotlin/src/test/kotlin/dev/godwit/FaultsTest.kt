@@ -1,5 +1,7 @@
 package dev.godwit
 
+import dev.godwit.backend.publish
+import dev.godwit.backend.status
 import dev.godwit.support.Got
 import dev.godwit.support.KilledProgram
 import dev.godwit.support.Script

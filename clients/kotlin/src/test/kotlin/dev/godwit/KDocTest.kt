@@ -7,7 +7,7 @@ import kotlin.test.assertEquals
 class KDocTest {
     @Test
     fun `all that is public is documented`() {
-        val bare = File("src/main/kotlin").walk().filter { it.extension == "kt" }.flatMap { file ->
+        val bare = sequenceOf("src", "backend/src", "grpc/src").flatMap { File("$it/main/kotlin").walk() }.filter { it.extension == "kt" }.flatMap { file ->
             val lines = file.readLines().map { it.trim() }
             lines.indices.filter { Regex("public (?!companion object \\{)").containsMatchIn(lines[it].takeWhile { c -> c != '"' }) && !documented(lines, it) }
                 .map { "${file.name}:${it + 1} ${lines[it]}" }

@@ -9,12 +9,14 @@ import dev.godwit.wire.ClientFrame
 import dev.godwit.wire.ServerFrame
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.ExperimentalCoroutinesApi
+import kotlinx.coroutines.awaitCancellation
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.test.TestScope
 import kotlinx.coroutines.test.advanceTimeBy
 import kotlinx.coroutines.test.runCurrent
 import kotlinx.coroutines.test.runTest
+import kotlinx.coroutines.withTimeout
 import org.junit.jupiter.api.Test
 import kotlin.random.Random
 import kotlin.test.assertEquals
@@ -129,6 +131,7 @@ class ObjectsTest {
         o.register("a") {
             handled += it.version
             if (handled.size == 1) error("broken")
+            if (handled.size == 2) withTimeout(1) { awaitCancellation() } // which throws a CancellationException
         }
         s.listen(null)
         o.settled()
@@ -136,7 +139,7 @@ class ObjectsTest {
         runCurrent()
         server.put("a", 2)
         advanceTimeBy(10_000)
-        assertEquals(listOf(1L, 2L), handled)
+        assertEquals(listOf(1L, 2L, 2L), handled)
         assertEquals(2L, server.acked["a"])
         s.end()
     }

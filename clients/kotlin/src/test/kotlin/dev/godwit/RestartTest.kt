@@ -1,5 +1,7 @@
 package dev.godwit
 
+import dev.godwit.backend.awaitSettled
+import dev.godwit.backend.publish
 import dev.godwit.support.Server
 import dev.godwit.support.listening
 import dev.godwit.support.realTime

@@ -1,5 +1,20 @@
 package dev.godwit
 
+import dev.godwit.backend.Publication
+import dev.godwit.backend.ask
+import dev.godwit.backend.askRecipient
+import dev.godwit.backend.awaitSettled
+import dev.godwit.backend.declareUnknown
+import dev.godwit.backend.getObject
+import dev.godwit.backend.listObjects
+import dev.godwit.backend.publish
+import dev.godwit.backend.publishBatch
+import dev.godwit.backend.publishMessage
+import dev.godwit.backend.publishTo
+import dev.godwit.backend.putObject
+import dev.godwit.backend.recall
+import dev.godwit.backend.registrations
+import dev.godwit.backend.status
 import dev.godwit.support.Server
 import dev.godwit.support.listening
 import dev.godwit.support.realTime

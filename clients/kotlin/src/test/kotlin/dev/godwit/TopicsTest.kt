@@ -6,9 +6,11 @@ import dev.godwit.wire.ServerFrame
 import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.ExperimentalCoroutinesApi
 import kotlinx.coroutines.async
+import kotlinx.coroutines.awaitCancellation
 import kotlinx.coroutines.test.advanceTimeBy
 import kotlinx.coroutines.test.runCurrent
 import kotlinx.coroutines.test.runTest
+import kotlinx.coroutines.withTimeout
 import org.junit.jupiter.api.Test
 import kotlin.test.assertEquals
 import kotlin.test.assertFailsWith
@@ -39,6 +41,21 @@ class TopicsTest {
         topics.unsubscribe("rides.*")
         runCurrent()
         assertEquals<ClientFrame>(ClientFrame.Unsubscribe(listOf("rides.*")), s.last.sent.last())
+        s.end()
+    }
+
+    @Test
+    fun `a handler that gives up by a time of its own gets the next message`() = runTest {
+        val got = ArrayList<String>()
+        val s = Script(this)
+        s.options.topics = Topics({
+            if (it.text == "slow") withTimeout(1_000) { awaitCancellation() }
+            got += it.text
+        }, s.clock)
+        s.listen(null)
+        for (text in listOf("slow", "quick")) s.last.say(message(text))
+        advanceTimeBy(2_000)
+        assertEquals(listOf("quick"), got)
         s.end()
     }
 

@@ -4,12 +4,13 @@ import dev.godwit.Answer
 import dev.godwit.Request
 import dev.godwit.RequestHandler
 import dev.godwit.wire.ClientFrame
-import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.CoroutineDispatcher
 import kotlinx.coroutines.CoroutineScope
 import kotlinx.coroutines.Job
 import kotlinx.coroutines.SupervisorJob
 import kotlinx.coroutines.cancelChildren
+import kotlinx.coroutines.currentCoroutineContext
+import kotlinx.coroutines.ensureActive
 import kotlinx.coroutines.joinAll
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.withContext
@@ -37,7 +38,7 @@ internal class Answering(
                 val left = request.deadline?.let { it.toEpochMilliseconds() - nowMillis } ?: Long.MAX_VALUE
                 scope.launch {
                     val answer = withTimeoutOrNull(left) { answer(handler, request) } ?: return@launch // nobody waits any more
-                    withContext(engine) { reply(request, answer) }
+                    inEngine { reply(request, answer) }
                 }
             }
         }
@@ -45,12 +46,13 @@ internal class Answering(
 
     private suspend fun answer(handler: RequestHandler, request: Request): Answer = try {
         handler.answer(request).also { it.check(Answer.MOST) }
-    } catch (e: CancellationException) {
-        throw e
     } catch (e: Exception) {
-        withContext(engine) { report(e) }
+        currentCoroutineContext().ensureActive() // a CancellationException may be the handler's own, as of a withTimeout
+        inEngine { report(e) }
         Answer(status = FAILED)
     }
+
+    private suspend fun inEngine(what: () -> Unit) = withContext(engine) { what() }
 
     private fun reply(request: Request, answer: Answer) = outbox.add(ClientFrame.Reply(request.id, "", answer))
 

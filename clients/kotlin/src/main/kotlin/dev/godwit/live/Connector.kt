@@ -4,7 +4,6 @@ import dev.godwit.GodwitException
 import dev.godwit.RefusedException
 import dev.godwit.Token
 import dev.godwit.UnreachableException
-import kotlinx.coroutines.CancellationException
 import kotlinx.coroutines.async
 import kotlinx.coroutines.channels.Channel
 import kotlinx.coroutines.currentCoroutineContext
@@ -61,7 +60,7 @@ internal class Connector(private val l: Listener) {
     /** Waits. True: not to the end, since the network has changed; [least] is waited all the same. */
     private suspend fun pause(millis: Long, least: Long): Boolean {
         if (least > 0) delay(least)
-        return millis > least && withTimeoutOrNull(millis - least) { network.receive() } != null
+        return millis > least && network.receiveWithin(millis - least) != null
     }
 
     /** Runs one session and returns the reason of its end. */
@@ -82,7 +81,7 @@ internal class Connector(private val l: Listener) {
         network.tryReceive() // of before
         networkChanged = false
         val begun = l.clock.now()
-        val opening = async { attempt { session.open(::token) } }
+        val opening = async { attempt(session) }
         val hurry = launch {
             network.receive()
             networkChanged = true
@@ -90,28 +89,28 @@ internal class Connector(private val l: Listener) {
             delay(if (young) YOUNG_PATIENCE else Heartbeat.PROBE_PATIENCE)
             opening.cancel()
         }
-        val opened = withTimeoutOrNull(HANDSHAKE_TIMEOUT) {
-            try {
-                opening.await()
-            } catch (_: CancellationException) {
-                currentCoroutineContext().ensureActive() // whether this one was cancelled
-                Result.failure(UnreachableException("the network changed before the server answered"))
-            }
-        } ?: Result.failure(UnreachableException("server did not answer in ${HANDSHAKE_TIMEOUT / MILLIS} s"))
+        val inTime = withTimeoutOrNull(HANDSHAKE_TIMEOUT) { opening.join() } != null
+        val givenUp = opening.isCancelled
         opening.cancel()
         hurry.cancel()
-        opened.exceptionOrNull()
+        when {
+            !inTime -> UnreachableException("server did not answer in ${HANDSHAKE_TIMEOUT / MILLIS} s")
+            givenUp -> UnreachableException("the network changed before the server answered")
+            else -> opening.await()
+        }
     }
 
-    private suspend fun attempt(what: suspend () -> Unit): Result<Unit> = try {
-        Result.success(what())
-    } catch (e: CancellationException) {
-        throw e
+    /** Returns why the session could not be opened; null: it is open. */
+    private suspend fun attempt(session: Session): Throwable? = try {
+        session.open(this)
+        null
     } catch (e: Exception) {
-        Result.failure(e)
+        currentCoroutineContext().ensureActive() // a CancellationException may be the transport's own, as of a withTimeout
+        e
     }
 
-    private suspend fun token(): Token {
+    /** The token for the next session. */
+    suspend fun token(): Token {
         val c = l.credentials
         val worker = c.tokens == null && c.apiKey.isNotEmpty() && l.options.subjects.isNotEmpty()
         if (l.options.peek || worker) return Token(c.apiKey)
@@ -144,9 +143,8 @@ internal class Connector(private val l: Listener) {
         /** Asks a program's provider for a token. */
         suspend fun asked(tokens: suspend () -> Token): Token = try {
             tokens()
-        } catch (e: CancellationException) {
-            throw e
         } catch (e: Exception) {
+            currentCoroutineContext().ensureActive() // a CancellationException may be the provider's own, as of a withTimeout
             throw UnreachableException("get token: ${e.message}", e)
         }
     }

@@ -26,11 +26,18 @@ import kotlinx.coroutines.cancel
 import kotlinx.coroutines.channels.Channel
 import kotlinx.coroutines.coroutineScope
 import kotlinx.coroutines.currentCoroutineContext
+import kotlinx.coroutines.isActive
 import kotlinx.coroutines.launch
 import kotlinx.coroutines.supervisorScope
 import kotlinx.coroutines.withContext
 import kotlinx.coroutines.withTimeoutOrNull
 import java.io.IOException
+
+/** Takes what fails beside the connections. */
+internal interface Reports {
+    /** Reports a failure, from outside the engine. */
+    suspend fun reported(error: Throwable)
+}
 
 /**
  * Listens for one recipient: one session after the other, and handlers beside them. Only coroutines of [engine] use
@@ -44,7 +51,7 @@ internal class Listener(
     private val engine: CoroutineDispatcher,
     val clock: Clock,
     private val monitor: NetworkMonitor?,
-) {
+) : Reports {
     private class Handling(val notification: Notification) {
         var recalled = false
         var handling: Job? = null
@@ -93,7 +100,7 @@ internal class Listener(
         try {
             objects.detach()
         } catch (e: IOException) {
-            withContext(NonCancellable + engine) { report(e) } // how listening ended matters more
+            inEngine { report(e) } // how listening ended matters more
         }
     }
 
@@ -110,8 +117,8 @@ internal class Listener(
         try {
             coroutineScope {
                 repeat(options.concurrency) { launch { for (job in jobs) handle(job) } }
-                options.objects?.let { launch { it.run(::reported) } }
-                options.topics?.let { launch { it.run(::reported) } }
+                options.objects?.let { launch { it.run(this@Listener) } }
+                options.topics?.let { launch { it.run(this@Listener) } }
                 throw connecting.await() ?: CancellationException("the listener was closed")
             }
         } finally {
@@ -139,6 +146,7 @@ internal class Listener(
     private suspend fun handle(job: Handling) {
         val delivery = Delivery()
         var outcome: Throwable? = CancellationException("recalled")
+        var cancelled = true
         try {
             supervisorScope {
                 val handling = launch(start = CoroutineStart.LAZY) {
@@ -149,23 +157,24 @@ internal class Listener(
                     } catch (e: Throwable) {
                         e
                     }
+                    cancelled = !isActive // otherwise a CancellationException is the handler's own, as of a withTimeout
                 }
-                withContext(NonCancellable + engine) { if (job.recalled) handling.cancel() else job.handling = handling }
+                inEngine { if (job.recalled) handling.cancel() else job.handling = handling }
                 handling.join()
             }
         } finally {
-            withContext(NonCancellable + engine) { handled(job, delivery, outcome) }
+            inEngine { handled(job, delivery, outcome, cancelled) }
         }
     }
 
     /** Takes what a handler decided, or how it failed. */
-    private fun handled(job: Handling, delivery: Delivery, error: Throwable?) {
+    private fun handled(job: Handling, delivery: Delivery, error: Throwable?, cancelled: Boolean) {
         val n = job.notification
         held.remove(n.id)
         val reply = delivery.answer?.let { ClientFrame.Reply("", n.id, it) }
         val later = delivery.redelivery
         if (error == null && later == null) if (reply != null) replied.add(reply) else seen.add(n.id)
-        if (error is CancellationException || job.recalled && error != null) return // settled already, or the next connection delivers it again
+        if (error is CancellationException && cancelled || job.recalled && error != null) return // settled already, or the next connection delivers it again
         if (error != null) tell { handlerFailed(n, error) }
         if (options.silent) return
         when {
@@ -222,8 +231,10 @@ internal class Listener(
         }
     }
 
-    /** [report] from outside the engine. */
-    private suspend fun reported(error: Throwable) = withContext(engine) { report(error) }
+    override suspend fun reported(error: Throwable) = inEngine { report(error) }
+
+    /** Does something as the engine does, also where the caller was cancelled. */
+    private suspend fun inEngine(what: () -> Unit) = withContext(NonCancellable + engine) { what() }
 
     /** Calls the program. What a callback throws is reported, and ends nothing. */
     fun tell(callback: ListenEvents.() -> Unit) {

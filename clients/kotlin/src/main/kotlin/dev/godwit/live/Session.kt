@@ -22,7 +22,8 @@ internal class Session(private val l: Listener) {
     private var connection: Connection? = null
     private var welcome: Welcome? = null
     private var token = Token("")
-    private var heartbeat = Heartbeat(1, false, l.clock)
+    private var heartbeat = Heartbeat(1, false, 0, l.clock)
+    private var helloAt = 0L
     private var welcomedAt = 0L
     private var pings = 0 // sent
     private var pongs = 0 // received
@@ -31,11 +32,12 @@ internal class Session(private val l: Listener) {
     val welcomed: Boolean get() = welcome != null
 
     /** Connects, says hello and waits for the welcome. */
-    suspend fun open(tokens: suspend () -> Token) {
-        token = tokens()
+    suspend fun open(connector: Connector) {
+        token = connector.token()
         val c = l.dialer.dial()
         connection = c
-        c.send(listOf(hello()))
+        helloAt = l.clock.now()
+        c.send(listOf(hello(first = true)))
         while (welcome == null) {
             when (val f = c.receive()) {
                 is ServerFrame.Welcomed -> begin(f.welcome)
@@ -47,15 +49,16 @@ internal class Session(private val l: Listener) {
         }
     }
 
-    private fun hello() = ClientFrame.Hello(
+    /** The hello of a connection, or with another token a later one, which need not repeat the rest. */
+    private fun hello(first: Boolean) = ClientFrame.Hello(
         app = l.credentials.app,
         token = token.value,
         recipient = l.credentials.recipient,
         group = objects?.group ?: l.options.group,
         device = l.options.device,
-        digest = objects?.digest().orEmpty(),
-        held = heldIds(),
-        window = l.options.window,
+        digest = if (first) objects?.digest().orEmpty() else "",
+        held = if (first) heldIds() else emptyList(),
+        window = if (first) l.options.window else 0,
         heartbeatMillis = l.options.heartbeatMillis,
         observe = l.options.observe,
     )
@@ -69,7 +72,7 @@ internal class Session(private val l: Listener) {
     private fun begin(w: Welcome) {
         welcome = w
         welcomedAt = l.clock.now()
-        heartbeat = Heartbeat(maxOf(w.heartbeatMillis, SHORTEST_BEAT), objects != null, l.clock)
+        heartbeat = Heartbeat(maxOf(w.heartbeatMillis, SHORTEST_BEAT), objects != null, welcomedAt - helloAt, l.clock)
     }
 
     /** Runs the welcomed session and returns the reason of its end. */
@@ -188,7 +191,7 @@ internal class Session(private val l: Listener) {
                 Heartbeat.Verdict.ALIVE -> Unit
             }
             val pause = minOf(again, heartbeat.nextCheckAt()) - l.clock.now()
-            if (pause > 0) withTimeoutOrNull(pause) { l.wake.receive() }
+            if (pause > 0) l.wake.receiveWithin(pause)
         }
     }
 
@@ -226,7 +229,7 @@ internal class Session(private val l: Listener) {
             }
             wait.reset()
             token = next
-            send(listOf(hello().copy(held = emptyList(), digest = "", window = 0)))
+            send(listOf(hello(first = false)))
         }
     }
 

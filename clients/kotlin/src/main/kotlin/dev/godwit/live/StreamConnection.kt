@@ -7,7 +7,6 @@ import dev.godwit.wire.ProtoClientFrames
 import dev.godwit.wire.ProtoServerFrames
 import dev.godwit.wire.ServerFrame
 import kotlinx.coroutines.channels.Channel
-import kotlinx.coroutines.withTimeoutOrNull
 
 /** Connects by a transport of the program's. */
 internal class StreamDialer(private val transport: Transport) : Dialer {
@@ -30,7 +29,7 @@ internal class StreamConnection(private val stream: FrameStream) : Connection {
     override suspend fun finish() {
         ponged.tryReceive() // of an earlier ping
         send(listOf(ClientFrame.Ping()))
-        withTimeoutOrNull(FINISH_PATIENCE) { ponged.receive() }
+        ponged.receiveWithin(FINISH_PATIENCE)
         abort()
     }
 

@@ -10,12 +10,10 @@ import dev.godwit.wire.ProtoClientFrames
 import dev.godwit.wire.ProtoServerFrames
 import dev.godwit.wire.ServerFrame
 import kotlinx.coroutines.CancellableContinuation
-import kotlinx.coroutines.CompletableDeferred
 import kotlinx.coroutines.channels.Channel
 import kotlinx.coroutines.channels.ClosedReceiveChannelException
 import kotlinx.coroutines.channels.trySendBlocking
 import kotlinx.coroutines.suspendCancellableCoroutine
-import kotlinx.coroutines.withTimeoutOrNull
 import okhttp3.HttpUrl
 import okhttp3.OkHttpClient
 import okhttp3.Request
@@ -45,7 +43,7 @@ internal class WebSocketConnection(private val opened: CancellableContinuation<C
     WebSocketListener(),
     Connection {
     private val frames = Channel<ServerFrame>(AHEAD)
-    private val closed = CompletableDeferred<Unit>()
+    private val closed = Channel<Unit>(Channel.CONFLATED)
 
     @Volatile private var socket: WebSocket? = null
 
@@ -82,7 +80,7 @@ internal class WebSocketConnection(private val opened: CancellableContinuation<C
 
     private fun ended(error: GodwitException) {
         frames.close(error)
-        closed.complete(Unit)
+        closed.trySend(Unit)
     }
 
     override fun send(frames: List<ClientFrame>) {
@@ -104,7 +102,7 @@ internal class WebSocketConnection(private val opened: CancellableContinuation<C
 
     override suspend fun finish() {
         socket?.close(NORMAL, null)
-        withTimeoutOrNull(FINISH_PATIENCE) { closed.await() }
+        closed.receiveWithin(FINISH_PATIENCE)
     }
 
     override fun abort() {

@@ -9,9 +9,15 @@ import dev.godwit.Signal
 import dev.godwit.UndecodableException
 import dev.godwit.Welcome
 
-/** A frame to the server. Its members have the names of the protocol. */
-internal sealed interface ClientFrame {
-    data class Hello(
+/** A frame to the server. Its members have the names of the protocol. Two frames are equal if they say the same. */
+internal sealed class ClientFrame {
+    override fun equals(other: Any?): Boolean = other is ClientFrame && JsonClientFrames.encode(this) == JsonClientFrames.encode(other)
+
+    override fun hashCode(): Int = JsonClientFrames.encode(this).hashCode()
+
+    override fun toString(): String = JsonClientFrames.encode(this)
+
+    class Hello(
         val app: String = "",
         val token: String = "",
         val recipient: String = "",
@@ -22,33 +28,33 @@ internal sealed interface ClientFrame {
         val window: Int = 0,
         val heartbeatMillis: Long = 0,
         val observe: Boolean = false,
-    ) : ClientFrame {
+    ) : ClientFrame() {
         /** Does not print the token. */
         override fun toString(): String = "Hello(app=$app, recipient=$recipient, group=$group, device=$device)"
     }
 
-    data class Ack(val ids: List<String>) : ClientFrame
+    class Ack(val ids: List<String>) : ClientFrame()
 
-    data class Nack(val ids: List<String>, val afterMillis: Long = 0, val reason: String = "") : ClientFrame
+    class Nack(val ids: List<String>, val afterMillis: Long = 0, val reason: String = "") : ClientFrame()
 
-    data class Register(val objects: List<String>, val group: String = "", val reset: Boolean = false, val more: Boolean = false) : ClientFrame
+    class Register(val objects: List<String>, val group: String = "", val reset: Boolean = false, val more: Boolean = false) : ClientFrame()
 
-    data class Unregister(val objects: List<String>, val group: String = "") : ClientFrame
+    class Unregister(val objects: List<String>, val group: String = "") : ClientFrame()
 
-    data class ObjectAck(val name: String, val group: String, val version: Long) : ClientFrame
+    class ObjectAck(val name: String, val group: String, val version: Long) : ClientFrame()
 
-    data class Subscribe(val topics: List<String>, val queue: String = "") : ClientFrame
+    class Subscribe(val topics: List<String>, val queue: String = "") : ClientFrame()
 
-    data class Unsubscribe(val topics: List<String>, val queue: String = "") : ClientFrame
+    class Unsubscribe(val topics: List<String>, val queue: String = "") : ClientFrame()
 
-    data class Serve(val subjects: List<String>, val queue: String = "") : ClientFrame
+    class Serve(val subjects: List<String>, val queue: String = "") : ClientFrame()
 
-    data class Unserve(val subjects: List<String>, val queue: String = "") : ClientFrame
+    class Unserve(val subjects: List<String>, val queue: String = "") : ClientFrame()
 
     /** Answers the request [requestId], or the notification [id]. */
-    class Reply(val requestId: String, val id: String, val answer: Answer) : ClientFrame
+    class Reply(val requestId: String, val id: String, val answer: Answer) : ClientFrame()
 
-    data class Ping(val digest: String = "") : ClientFrame
+    class Ping(val digest: String = "") : ClientFrame()
 }
 
 /** A frame from the server. */
@@ -57,11 +63,11 @@ internal sealed interface ServerFrame {
 
     class Notified(val notification: Notification) : ServerFrame
 
-    data class Recall(val ids: List<String>) : ServerFrame
+    class Recall(val ids: List<String>) : ServerFrame
 
-    data class Registered(val objects: List<String>, val group: String, val digest: String) : ServerFrame
+    class Registered(val objects: List<String>, val group: String, val digest: String) : ServerFrame
 
-    data class RegistrationFailed(val objects: List<String>, val group: String, val code: String, val transient: Boolean) : ServerFrame
+    class RegistrationFailed(val objects: List<String>, val group: String, val code: String, val transient: Boolean) : ServerFrame
 
     class Signalled(val signal: Signal) : ServerFrame
 
@@ -70,18 +76,18 @@ internal sealed interface ServerFrame {
 
     class Requested(val request: Request) : ServerFrame
 
-    data class Pong(val digest: String) : ServerFrame
+    class Pong(val digest: String) : ServerFrame
 
-    data class Goodbye(val reason: String, val retryAfterMillis: Long) : ServerFrame
+    class Goodbye(val reason: String, val retryAfterMillis: Long) : ServerFrame
 
     /** The server's error about one frame, of whose [field] it refused some patterns. */
-    data class Failed(val code: String, val message: String, val field: String, val refused: List<String>) : ServerFrame
+    class Failed(val code: String, val message: String, val field: String, val refused: List<String>) : ServerFrame
 
-    data class InboxChanged(val news: InboxNews) : ServerFrame
+    class InboxChanged(val news: InboxNews) : ServerFrame
 
     /** A frame that cannot be decoded. */
     class Undecodable(val error: UndecodableException) : ServerFrame
 
     /** A frame of a later server. */
-    data object Unknown : ServerFrame
+    object Unknown : ServerFrame
 }

@@ -89,11 +89,7 @@ internal class JsonMembers(private val members: Map<String, String>) {
     /** A list of objects; empty if it is absent. */
     fun objects(name: String): List<JsonMembers> = texts(name).map { membersIn(it, name) }
 
-    private fun membersIn(text: String, name: String): JsonMembers {
-        val members = LinkedHashMap<String, String>()
-        if (!JsonScanner(text).splitInto(members)) throw wrongType(name)
-        return JsonMembers(members)
-    }
+    private fun membersIn(text: String, name: String): JsonMembers = membersOf(text) ?: throw wrongType(name)
 
     val names: Set<String> get() = members.keys
 
@@ -118,8 +114,15 @@ internal fun splitFrame(text: String): SplitFrame? {
     return SplitFrame(name, JsonMembers(members), whole)
 }
 
+/** The members of a text that is an object; null: it is none. */
+internal fun membersOf(text: String): JsonMembers? {
+    val members = LinkedHashMap<String, String>()
+    val scanner = JsonScanner(text)
+    return if (scanner.splitInto(members) && scanner.atEnd()) JsonMembers(members) else null
+}
+
 /** Adds the members of an object to a map. False: the object breaks off, and the map has what came before. */
-internal fun JsonScanner.splitInto(members: MutableMap<String, String>): Boolean {
+private fun JsonScanner.splitInto(members: MutableMap<String, String>): Boolean {
     if (!take('{')) return false
     while (!take('}')) {
         skipSpace()

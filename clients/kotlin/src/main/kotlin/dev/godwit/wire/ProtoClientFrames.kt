@@ -79,6 +79,12 @@ internal class ProtoWriter {
         varint(value)
     }
 
+    /** A choice of which "no" is not the same as nothing. */
+    fun choice(field: Int, value: Boolean) {
+        varint(field.toLong() shl TYPE_BITS)
+        varint(if (value) 1 else 0)
+    }
+
     fun truth(field: Int, value: Boolean) = number(field, if (value) 1 else 0)
 
     fun text(field: Int, value: String) {

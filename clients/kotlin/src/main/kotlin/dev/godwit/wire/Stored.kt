@@ -9,9 +9,7 @@ import java.io.IOException
 /** Reads a stored document; null: it cannot be understood. A document of a later program than [format] is an exception: it is left alone. */
 internal fun <T : Any> readStored(content: ByteArray, format: Int, what: () -> String, read: (JsonMembers) -> T): T? {
     val text = content.utf8()?.takeIf(::isJson) ?: return null
-    val members = LinkedHashMap<String, String>()
-    if (!JsonScanner(text).splitInto(members)) return null
-    val m = JsonMembers(members)
+    val m = membersOf(text) ?: return null
     return try {
         val later = m.int("format") > format
         if (later) throw IOException("read ${what()}: it was written by a later version of this program")

@@ -14,12 +14,12 @@ import dev.godwit.Objects
 import dev.godwit.PushDisplay
 import dev.godwit.PushMessage
 import dev.godwit.RequestHandler
-import dev.godwit.Step
 import dev.godwit.Token
 import dev.godwit.Topics
-import dev.godwit.awaitSettled
-import dev.godwit.createCampaign
-import dev.godwit.publish
+import dev.godwit.backend.Step
+import dev.godwit.backend.awaitSettled
+import dev.godwit.backend.createCampaign
+import dev.godwit.backend.publish
 import kotlinx.coroutines.withTimeout
 import java.io.File
 import kotlin.time.Duration.Companion.seconds

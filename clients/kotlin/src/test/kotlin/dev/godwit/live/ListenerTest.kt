@@ -4,6 +4,8 @@ import dev.godwit.ListenEvents
 import dev.godwit.NetworkMonitor
 import dev.godwit.RecalledException
 import dev.godwit.RefusedException
+import dev.godwit.Request
+import dev.godwit.RequestHandler
 import dev.godwit.ServerException
 import dev.godwit.Token
 import dev.godwit.UnreachableException
@@ -21,6 +23,7 @@ import kotlinx.coroutines.test.advanceTimeBy
 import kotlinx.coroutines.test.runCurrent
 import kotlinx.coroutines.test.runTest
 import kotlinx.coroutines.withContext
+import kotlinx.coroutines.withTimeout
 import org.junit.jupiter.api.Test
 import kotlin.test.assertEquals
 import kotlin.test.assertIs
@@ -66,6 +69,32 @@ class ListenerTest {
         later(5)
         assertEquals(listOf(ClientFrame.Nack(listOf("bad")), ClientFrame.Nack(listOf("later"), 60_000, "busy")), s.last.nacks())
         assertEquals(listOf("good"), s.last.acks())
+        s.end()
+    }
+
+    @Test
+    fun `a handler that gives up by a time of its own has failed`() = runTest {
+        val s = Script(this).apply {
+            options.requests = RequestHandler { withTimeout(1_000) { awaitCancellation() } }
+        }.listen { n -> if (n.id == "slow") withTimeout(1_000) { awaitCancellation() } }
+        for (id in listOf("slow", "quick")) s.last.notify(id)
+        s.last.say(ServerFrame.Requested(Request("1", "orders.create", "", "", "", emptyMap(), ByteArray(0), "", null)))
+        later(2_000)
+        assertEquals(listOf(ClientFrame.Nack(listOf("slow"))), s.last.nacks())
+        assertEquals(listOf(500), s.last.sent.filterIsInstance<ClientFrame.Reply>().map { it.answer.status })
+        assertEquals(listOf("quick"), s.last.acks())
+        s.end()
+    }
+
+    @Test
+    fun `a provider of tokens that gives up by a time of its own is asked again`() = runTest {
+        var asked = 0
+        val s = Script(this).watched().apply {
+            tokens = { if (++asked == 1) withTimeout(1_000) { awaitCancellation() } else Token("t") }
+        }.listen {}
+        later(10_000)
+        assertTrue(disconnects.single().startsWith("get token"), disconnects.toString())
+        assertEquals(1, s.connections.size)
         s.end()
     }
 
@@ -295,7 +324,7 @@ class ListenerTest {
         later(10_000)
         assertEquals(1, s.connections.size)
         changed.run()
-        later(Heartbeat.PROBE_PATIENCE - 1)
+        later(Heartbeat.LEAST_PATIENCE - 1)
         s.last.notify("a") // from the server to the device it lives, but no answer comes
         later(1)
         assertEquals(2, s.connections.size)

@@ -5,9 +5,9 @@ import dev.godwit.ListenEvents
 import dev.godwit.RefusedException
 import dev.godwit.Topics
 import dev.godwit.UnreachableException
-import dev.godwit.awaitSettled
-import dev.godwit.publish
-import dev.godwit.publishMessage
+import dev.godwit.backend.awaitSettled
+import dev.godwit.backend.publish
+import dev.godwit.backend.publishMessage
 import io.grpc.Status
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.cancelAndJoin

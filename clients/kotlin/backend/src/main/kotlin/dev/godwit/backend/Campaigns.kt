@@ -1,7 +1,13 @@
 @file:JvmName("Campaigns")
 
-package dev.godwit
+package dev.godwit.backend
 
+import dev.godwit.ApiCall
+import dev.godwit.GodwitClient
+import dev.godwit.fetch
+import dev.godwit.order
+import dev.godwit.read
+import dev.godwit.requireName
 import dev.godwit.wire.JsonMembers
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.flow.Flow

@@ -1,5 +1,7 @@
-package dev.godwit
+package dev.godwit.backend
 
+import dev.godwit.Action
+import dev.godwit.Priority
 import dev.godwit.wire.Content
 import dev.godwit.wire.list
 import dev.godwit.wire.millis
@@ -97,6 +99,15 @@ public class Publication @JvmOverloads constructor(
     /** The steps that follow one another until the notification is acknowledged; empty: the live connection alone. */
     public var escalate: List<Step> = emptyList()
 
+    /** What Android devices alone get by these steps; null: nothing. */
+    public var fcm: Fcm? = null
+
+    /** What Apple's devices alone get by these steps; null: nothing. */
+    public var apns: Apns? = null
+
+    /** The Live Activity that these steps start; null: none. */
+    public var liveActivity: LiveActivity? = null
+
     internal fun json(recipients: JsonObjectBuilder.() -> Unit): JsonObject = buildJsonObject {
         recipients()
         put("id", id)
@@ -119,7 +130,17 @@ public class Publication @JvmOverloads constructor(
         millis("keep", keepMillis)
         if (actions.isNotEmpty()) putJsonArray("actions") { for (a in actions) addJsonObject { a.addTo(this) } }
         if (escalate.isNotEmpty()) putJsonArray("escalate") { for (s in escalate) addJsonObject { s.addTo(this) } }
+        addPhones()
     }
+
+    private fun JsonObjectBuilder.addPhones() {
+        fcm?.let { put("fcm", it.json()) }
+        apns?.let { put("apns", it.json()) }
+        liveActivity?.let { put("live_activity", it.json()) }
+    }
+
+    /** What phones alone get, an object in JSON; empty: nothing. */
+    internal fun phones(): String = buildJsonObject { addPhones() }.takeIf { it.isNotEmpty() }?.toString().orEmpty()
 
     internal fun json(): JsonObject = json { put("to", to) }
 

@@ -1,10 +1,14 @@
 @file:JvmName("Asking")
 
-package dev.godwit
+package dev.godwit.backend
 
+import dev.godwit.Answer
+import dev.godwit.ApiCall
+import dev.godwit.GodwitClient
+import dev.godwit.ServerException
+import dev.godwit.requireName
+import dev.godwit.requirePattern
 import dev.godwit.wire.Content
-import okhttp3.MediaType.Companion.toMediaType
-import okhttp3.RequestBody.Companion.toRequestBody
 
 /**
  * Sends a request to one of the workers that serve a subject (role publish) and returns its answer, whatever its status. It is sent only once.
@@ -41,5 +45,5 @@ public suspend fun GodwitClient.publishMessage(topic: String, data: ByteArray, c
     requirePattern(topic)
     val content = Content.of("message", data, contentType)
     val type = content.type.ifEmpty { if (data.isEmpty()) "" else "application/json" }
-    api.once(ApiCall("POST", "topics", topic), data.toRequestBody(type.ifEmpty { null }?.toMediaType()))
+    api.once(ApiCall("POST", "topics", topic), body(data, type))
 }

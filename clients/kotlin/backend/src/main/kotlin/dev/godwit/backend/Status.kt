@@ -1,5 +1,6 @@
-package dev.godwit
+package dev.godwit.backend
 
+import dev.godwit.Answer
 import dev.godwit.http.problemOf
 import dev.godwit.wire.Content
 import dev.godwit.wire.JsonMembers

@@ -1,8 +1,13 @@
 @file:JvmName("Events")
 
-package dev.godwit
+package dev.godwit.backend
 
+import dev.godwit.ApiCall
+import dev.godwit.GodwitClient
+import dev.godwit.ServerException
+import dev.godwit.UnreachableException
 import dev.godwit.live.Backoff
+import dev.godwit.read
 import dev.godwit.wire.JsonMembers
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.flow.Flow

@@ -1,8 +1,14 @@
 @file:JvmName("ObjectCalls")
 
-package dev.godwit
+package dev.godwit.backend
 
+import dev.godwit.ApiCall
+import dev.godwit.GodwitClient
+import dev.godwit.ServerException
+import dev.godwit.fetch
 import dev.godwit.objects.ObjectKey
+import dev.godwit.order
+import dev.godwit.requireName
 import dev.godwit.wire.Content
 import dev.godwit.wire.JsonMembers
 import dev.godwit.wire.text

@@ -1,8 +1,15 @@
 @file:JvmName("Publishing")
 
-package dev.godwit
+package dev.godwit.backend
 
+import dev.godwit.ApiCall
+import dev.godwit.GodwitClient
+import dev.godwit.GodwitException
+import dev.godwit.ServerException
+import dev.godwit.fetch
 import dev.godwit.live.Backoff
+import dev.godwit.read
+import dev.godwit.requireName
 import kotlinx.coroutines.delay
 
 /** How many recipients one publish may have. */
