@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 
 	"godwit.dev/godwit/internal/engine/reactor"
@@ -28,17 +29,30 @@ func (n *noted) Write(b []byte) (int, error) {
 
 func (n *noted) Unwrap() http.ResponseWriter { return n.ResponseWriter }
 
+// waited is a context that tells when somebody begins to wait for its end.
+type waited struct {
+	context.Context
+	begun func()
+}
+
+func (w waited) Done() <-chan struct{} {
+	w.begun()
+	return w.Context.Done()
+}
+
 // TestAPollOfAClientThatHasLeftTakesNothing: the client closes its connection properly, and net/http never notices, so the request's
 // context continues.
 func TestAPollOfAClientThatHasLeftTakesNothing(t *testing.T) {
 	lines, answers := make(chan *reactor.Line, 10), make(chan string, 10)
+	polls := make(chan struct{}, 10) // that wait
 	s := gatetest.Start(t, func(s *gatetest.Server) {
 		g := pollgate.New(pollgate.Config{Hub: s.Hub, Posting: s.Posting, Origins: s.Access, Log: s.Log})
 		t.Cleanup(func() { _ = g.Close() })
 		s.Mux.HandleFunc("/v1/poll", func(w http.ResponseWriter, r *http.Request) {
 			lines <- reactor.LineOf(r.Context())
 			n := &noted{ResponseWriter: w}
-			g.ServeHTTP(n, r.WithContext(context.WithoutCancel(r.Context())))
+			begun := sync.OnceFunc(func() { polls <- struct{}{} })
+			g.ServeHTTP(n, r.WithContext(waited{context.WithoutCancel(r.Context()), begun}))
 			answers <- n.text.String()
 		})
 	})
@@ -55,6 +69,7 @@ func TestAPollOfAClientThatHasLeftTakesNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	line := <-lines
+	<-polls // a request that is carried out after the next one would get the answer to that once more
 	_ = nc.Close()
 	for !line.PeerLeft() {
 		runtime.Gosched()
