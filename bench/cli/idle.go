@@ -27,7 +27,7 @@ func (b *bench) checkTransports(flag string, names ...string) error {
 		}
 		if n == loadgen.QUIC {
 			if b.url != "" || !b.tls {
-				return command.Usagef("--%s quic needs --tls, and is for servers that are started for the measurement", flag)
+				return command.Usagef("--%s: QUIC needs --tls, and is for servers that are started for the measurement", flag)
 			}
 			b.serveQUIC()
 		}
