@@ -1,12 +1,9 @@
 package scenario
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
-	"io"
-	"net/http"
 	"sync/atomic"
 	"time"
 
@@ -15,6 +12,7 @@ import (
 	"godwit.dev/godwit/bench/meter"
 	"godwit.dev/godwit/bench/report"
 	"godwit.dev/godwit/bench/testbed"
+	godwit "godwit.dev/godwit/clients/go"
 	"godwit.dev/godwit/internal/engine/pause"
 )
 
@@ -31,9 +29,7 @@ const (
 	// together is how many recipients a publish has.
 	together = 1000
 	// expiring is the time to live of the notifications.
-	expiring = "1s"
-	// mostShown is the most bytes of an unexpected answer in an error.
-	mostShown = 500
+	expiring = time.Second
 	// sayEvery is how many recipients come between two words of progress.
 	sayEvery = 1_000_000
 )
@@ -84,8 +80,11 @@ func (s *Recipients) resident(r *report.Result, server *testbed.Server, when str
 
 // publish publishes one notification to each recipient.
 func (s *Recipients) publish(ctx context.Context, server *testbed.Server) error {
-	client := &http.Client{Timeout: time.Minute, Transport: &http.Transport{MaxIdleConnsPerHost: s.Publishers}}
-	defer client.CloseIdleConnections()
+	client, err := godwit.New("http://"+server.HTTP, godwit.WithAPIKey(server.Key))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
 	var next atomic.Int64
 	g, ctx := errgroup.WithContext(ctx)
 	for range s.Publishers {
@@ -98,7 +97,7 @@ func (s *Recipients) publish(ctx context.Context, server *testbed.Server) error 
 				if from%sayEvery == 0 {
 					s.Testbed.Say("publishing to recipient %d of %d", from, s.Recipients)
 				}
-				if err := publishTo(ctx, client, server, from, min(from+together, s.Recipients)); err != nil {
+				if err := publishTo(ctx, client, from, min(from+together, s.Recipients)); err != nil {
 					return err
 				}
 			}
@@ -108,32 +107,14 @@ func (s *Recipients) publish(ctx context.Context, server *testbed.Server) error 
 }
 
 // publishTo publishes to the recipients of some numbers.
-func publishTo(ctx context.Context, client *http.Client, server *testbed.Server, from, to int) error {
+func publishTo(ctx context.Context, client *godwit.Client, from, to int) error {
 	names := make([]string, 0, together)
 	for i := from; i < to; i++ {
 		names = append(names, fmt.Sprintf("unit-%08d", i))
 	}
-	body, err := json.Marshal(map[string]any{"to": names, "title": "Hi", "ttl": expiring})
-	if err != nil {
-		return err
+	receipts, err := client.PublishTo(ctx, godwit.Publication{Title: "Hi", TTL: expiring}, names...)
+	for i := range receipts {
+		err = errors.Join(err, receipts[i].Err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://"+server.HTTP+"/v1/notifications", bytes.NewReader(body))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Authorization", "Bearer "+server.Key)
-	req.Header.Set("Content-Type", "application/json")
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil {
-		return err
-	}
-	if resp.StatusCode != http.StatusOK || bytes.Contains(answer, []byte(`"error"`)) {
-		return fmt.Errorf("a publish to %d recipients: status %d: %s", len(names), resp.StatusCode, answer[:min(len(answer), mostShown)])
-	}
-	return nil
+	return err
 }
