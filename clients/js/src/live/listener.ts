@@ -1,7 +1,7 @@
 import { Backoff, sleep } from "../backoff.js";
 import { type Duration, durationText } from "../durations.js";
 import { RecalledError, RedeliverAfter, RefusedError, type ServeError, type SubscriptionError } from "../errors.js";
-import { getToken, type TokenSource } from "../token.js";
+import { getToken } from "../token.js";
 import type { ClientFrame, InboxUpdate, Notification, ServerFrame, Welcome } from "./frames.js";
 import { asked, cutReason } from "./nack.js";
 import { watchNetwork } from "./network.js";
@@ -10,7 +10,7 @@ import { type ObjectHandler, type Registration, Registrations } from "./registra
 import { Reply, replyFrame } from "./reply.js";
 import { SeenIds } from "./seen.js";
 import { GoodbyeError, Session } from "./session.js";
-import type { Opener } from "./socket.js";
+import type { Connection } from "./socket.js";
 import type { StateStore } from "./state.js";
 import { type MessageHandler, Topics } from "./topics.js";
 import type { Unread } from "./unread.js";
@@ -81,15 +81,6 @@ export interface ListenOptions {
   onInbox?: (update: InboxUpdate) => void;
   /** Ends the listener. */
   signal?: AbortSignal;
-}
-
-export interface Connection {
-  url: string;
-  app: string | undefined;
-  token: TokenSource | undefined;
-  open: Opener;
-  /** The network has changed: what failed before may not now. */
-  moved?: (() => void) | undefined;
 }
 
 /** A server sends at most 1,024 unacknowledged, so this is several windows. */

@@ -1,3 +1,5 @@
+import type { TokenSource } from "../token.js";
+
 /** What the listener needs of a WebSocket: the part that browsers' and Node's have in common. */
 export interface Socket {
   send(text: string): void;
@@ -12,6 +14,16 @@ export type SocketFactory = (url: string, protocols: string[]) => Socket;
 
 /** Opens the connection of a session; a promise where several ways are tried. */
 export type Opener = (url: string, protocols: string[]) => Socket | Promise<Socket>;
+
+/** What a listener connects to, and how. */
+export interface Connection {
+  url: string;
+  app: string | undefined;
+  token: TokenSource | undefined;
+  open: Opener;
+  /** The network has changed: what failed before may not now. */
+  moved?: (() => void) | undefined;
+}
 
 /** The WebSocket that the platform brings. */
 export const platformSocket: SocketFactory = (url, protocols) => {
