@@ -1,5 +1,5 @@
-// Package memory keeps the process small: it tunes the garbage collector during bursts of connections, and returns memory to the system
-// afterwards.
+// Package memory keeps the process small: it knows the process's limit and bounds queues by it, tunes the garbage collector during bursts of
+// connections, and returns memory to the system afterwards.
 package memory
 
 import (

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"godwit.dev/godwit/internal/engine/memory"
 	"godwit.dev/godwit/internal/engine/stage"
 	"godwit.dev/godwit/internal/engine/timerwheel"
 )
@@ -85,8 +86,8 @@ type Reactor struct {
 	once sync.Once
 
 	conns    atomic.Int64
-	queued   atomic.Int64
-	over     chan struct{} // wakes the budget goroutine
+	budget   *memory.Budget // of bytes in queues
+	over     chan struct{}  // wakes the budget goroutine
 	admitLog rateLog
 }
 
@@ -111,13 +112,10 @@ func New(cfg Config, log *slog.Logger) (*Reactor, error) {
 	if cfg.InputBytes <= 0 {
 		cfg.InputBytes = DefaultInputBytes
 	}
-	if cfg.TotalBytes <= 0 {
-		cfg.TotalBytes = memoryLimit() / 4
-	}
 	if cfg.Driver == "" {
 		cfg.Driver = bestDriver
 	}
-	r := &Reactor{cfg: cfg, log: log, start: time.Now(), linger: lingerTime, over: make(chan struct{}, 1)}
+	r := &Reactor{cfg: cfg, log: log, start: time.Now(), linger: lingerTime, budget: memory.NewBudget(cfg.TotalBytes), over: make(chan struct{}, 1)}
 	for range cfg.Loops {
 		p, err := newPoller(cfg.Driver)
 		if err != nil {
@@ -172,7 +170,7 @@ func (r *Reactor) QueueBytes() int { return r.cfg.QueueBytes }
 
 // Stats reads the counters.
 func (r *Reactor) Stats() Stats {
-	s := Stats{Driver: r.cfg.Driver, Loops: len(r.loops), Connections: int(r.conns.Load()), Queued: r.queued.Load()}
+	s := Stats{Driver: r.cfg.Driver, Loops: len(r.loops), Connections: int(r.conns.Load()), Queued: r.budget.Held()}
 	for _, l := range r.loops {
 		s.BytesIn += l.bytesIn.Load()
 		s.BytesOut += l.bytesOut.Load()

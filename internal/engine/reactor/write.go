@@ -21,7 +21,7 @@ func (c *Conn) Write(head, tail []byte) bool {
 		return false
 	}
 	n := len(head) + len(tail)
-	if c.out != nil && (c.out.n+n > c.loop.r.cfg.QueueBytes || c.loop.r.overCeiling()) {
+	if c.out != nil && (c.out.n+n > c.loop.r.cfg.QueueBytes || c.loop.r.budget.Full()) {
 		c.state |= refused
 		return false
 	}

@@ -45,3 +45,6 @@ func (g *Gateway) Waiting() (n int64) {
 
 // ServerIDs makes connection IDs of a server.
 type ServerIDs = serverIDs
+
+// LineBytes is what a connection costs.
+const LineBytes = lineBytes

@@ -43,7 +43,7 @@ func newCounts() *counts {
 		}))
 	}
 	figure("godwit_quic_connections", "Open QUIC connections.", func(g *Gateway) int64 { return g.open.Load() })
-	figure("godwit_quic_memory_bytes", "Bytes charged to QUIC connections and to what waits for them, of those that quic_memory_mb allows.", func(g *Gateway) int64 { return g.held.Load() })
+	figure("godwit_quic_memory_bytes", "Bytes charged to QUIC connections and to what waits for them, of those that quic_memory_mb allows.", func(g *Gateway) int64 { return g.budget.Held() })
 	return c
 }
 

@@ -16,7 +16,7 @@ import (
 // settings are those of QUIC beside the address of its listener.
 type settings struct {
 	Most     int    `key:"quic_max_connections" default:"0" min:"0" max:"10000000" group:"Limits" help:"most QUIC connections open at once, beside max_connections; 0: as many as quic_memory_mb has room for"`
-	Memory   int    `key:"quic_memory_mb" default:"0" min:"0" max:"1048576" group:"Limits" help:"most MiB that QUIC connections may take, 60 KiB each and what waits for them; 0: a quarter of the memory limit"`
+	Memory   int    `key:"quic_memory_mb" default:"0" min:"0" max:"1048576" group:"Limits" help:"most MiB that QUIC connections may take, 60 KiB each and what waits for them; 0: a quarter of the memory that the process may use (memory_limit, its control groups, the machine)"`
 	ServerID string `key:"quic_server_id" default:"" group:"Listeners" help:"hex digits with which the IDs of this server's QUIC connections begin, behind a byte with their length, so that a balancer finds the server of a client that has moved (QUIC-LB, plaintext): 2 to 22 of them, as many on all servers; empty: IDs are random"`
 }
 

@@ -41,7 +41,7 @@ func (c *conn) Write(k frame.ServerKind, head, tail []byte) bool {
 	if c.is&closing != 0 {
 		return false
 	}
-	if c.out.bytes > 0 && (c.out.bytes+it.cost() > c.gate.cfg.Queue || c.gate.overBudget()) {
+	if c.out.bytes > 0 && (c.out.bytes+it.cost() > c.gate.cfg.Queue || c.gate.budget.Full()) {
 		c.is |= refused
 		return false
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/quic-go/quic-go/http3"
 	"golang.org/x/time/rate"
 
+	"godwit.dev/godwit/internal/engine/memory"
 	"godwit.dev/godwit/internal/gateway"
 	"godwit.dev/godwit/internal/notify/frame"
 	"godwit.dev/godwit/internal/notify/session"
@@ -43,7 +44,7 @@ type Config struct {
 	Keys     Keys
 	ServerID []byte // begins connection IDs, for balancers; empty: they are random
 	Most     int    // connections; 0: as many as Memory allows
-	Memory   int64  // bytes of all connections and of what waits for them; 0: a quarter of the process's memory limit
+	Memory   int64  // bytes of all connections and of what waits for them; 0: a quarter of the process's memory
 	Queue    int    // most bytes that wait for one session; an empty queue takes one message of any size. 0: 256 KiB
 
 	counts *counts // nil: they are nobody's
@@ -60,10 +61,10 @@ type Gateway struct {
 	batches sync.Pool // *[]byte
 	counts  *counts
 
-	shaking  atomic.Int64  // handshakes under way
-	retries  *rate.Limiter // of handshakes of addresses that have not proved themselves
-	open     atomic.Int64  // connections
-	held     atomic.Int64  // bytes of connections and of what waits for them
+	shaking  atomic.Int64   // handshakes under way
+	retries  *rate.Limiter  // of handshakes of addresses that have not proved themselves
+	open     atomic.Int64   // connections
+	budget   *memory.Budget // of bytes of connections and of what waits for them
 	shedding atomic.Bool
 
 	mu       sync.Mutex
@@ -75,8 +76,9 @@ type Gateway struct {
 
 // New makes a Gateway. It listens once Serve runs.
 func New(cfg Config) *Gateway {
-	cfg.defaults()
-	g := &Gateway{cfg: cfg, counts: cfg.counts, retries: rate.NewLimiter(retryAbove, retryAbove), lines: make(map[*line]struct{})}
+	budget := memory.NewBudget(cfg.Memory)
+	cfg.defaults(budget.Limit())
+	g := &Gateway{cfg: cfg, budget: budget, counts: cfg.counts, retries: rate.NewLimiter(retryAbove, retryAbove), lines: make(map[*line]struct{})}
 	g.clients.New = func() any { return new(frame.Client) }
 	g.batches.New = func() any { b := make([]byte, 0, batchBytes); return &b }
 	g.h3 = http3.Server{
@@ -87,11 +89,8 @@ func New(cfg Config) *Gateway {
 	return g
 }
 
-func (c *Config) defaults() {
-	if c.Memory <= 0 {
-		c.Memory = memoryLimit() / 4
-	}
-	if room := int(c.Memory / lineBytes); c.Most <= 0 || c.Most > room {
+func (c *Config) defaults(memory int64) {
+	if room := int(memory / lineBytes); c.Most <= 0 || c.Most > room {
 		c.Most = max(room, 1)
 	}
 	if c.counts == nil {

@@ -129,3 +129,35 @@ func TestServerIDBeginsConnectionIDs(t *testing.T) {
 		t.Errorf("%x, %v", id.Bytes(), err)
 	}
 }
+
+func TestAClientThatDoesNotReadGoesWhenMemoryIsShort(t *testing.T) {
+	s := start(t, quicgate.Config{Queue: 256 << 10, Memory: 2*quicgate.LineBytes + 100<<10})
+	stalled, reader := welcomed(t, s, "a"), welcomed(t, s, "b")
+	subscribe(t, stalled, "many.>")
+	subscribe(t, reader, "last")
+	text := `"` + strings.Repeat("x", 32<<10) + `"`
+	for ctx := patient(t); stalled.sess.Context().Err() == nil; {
+		if ctx.Err() != nil {
+			t.Fatalf("%d bytes wait, and no client was closed", doorOf(s).Waiting())
+		}
+		publish(t, s, "many.a", text)
+	}
+	publish(t, s, "last", `"here"`)
+	if text, err := reader.Next(patient(t)); err != nil || !strings.Contains(text, "here") {
+		t.Errorf("the client that reads got %.40s, %v", text, err)
+	}
+	stalled.closes(t, 1013, "slow")
+}
+
+// subscribe has a client follow a topic.
+func subscribe(t *testing.T, c *client, topic string) {
+	t.Helper()
+	for _, f := range []string{`{"subscribe":{"topics":["` + topic + `"]}}`, `{"ping":{}}`} {
+		if err := c.Send(t.Context(), f); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if text, err := c.Next(patient(t)); err != nil || !strings.Contains(text, "pong") {
+		t.Fatalf("%s, %v", text, err)
+	}
+}

@@ -139,7 +139,7 @@ func (g *Gateway) left(who *guest) {
 
 // admit charges a connection to the gateway and to its address.
 func (g *Gateway) admit(who *guest, addr net.Addr) error {
-	if g.open.Add(1) > int64(g.cfg.Most) || g.held.Load()+lineBytes > g.cfg.Memory {
+	if g.open.Add(1) > int64(g.cfg.Most) || !g.budget.Room(lineBytes) {
 		g.open.Add(-1)
 		return g.refuse("full", errFull)
 	}
@@ -151,11 +151,11 @@ func (g *Gateway) admit(who *guest, addr net.Addr) error {
 			return g.refuse("address", errRefused)
 		}
 	}
-	g.held.Add(lineBytes)
+	g.budget.Add(lineBytes)
 	who.leave = func() {
 		leave()
 		g.open.Add(-1)
-		g.held.Add(-lineBytes)
+		g.budget.Add(-lineBytes)
 	}
 	return nil
 }

@@ -68,11 +68,13 @@ const (
 	codeNormal               = 1000
 	codeProtocol             = 1002
 	codeTooBig               = 1009
+	codeSlow                 = 1013
 	codeSecondStream         = 4101
 	codeDatagram             = 4102
 	codeStreamMissing        = 4103
 	cutFrame                 = "cut_frame"
 	tooLarge                 = "message_too_large"
+	slow                     = "slow"
 	secondStream             = "second_stream"
 	datagramRefused          = "datagram_refused"
 	streamMissing            = "stream_missing"

@@ -113,7 +113,7 @@ type CapacitySettings struct {
 	Window         int      `key:"window" default:"64" min:"1" max:"1024" group:"Sessions" help:"unacknowledged notifications in flight on a session whose hello names no window"`
 	Heartbeat      Duration `key:"heartbeat" default:"30s" min:"5s" max:"24h" group:"Sessions" help:"heartbeat of a session whose hello names none; silent for two heartbeats, it is closed"`
 	QueueBytes     Size     `key:"queue_bytes" default:"256KB" min:"4KB" max:"64MB" group:"Limits" help:"most bytes queued for one session; an empty queue takes one message of any size"`
-	QueueTotal     Size     `key:"queue_total" default:"0" min:"0" max:"1TB" group:"Limits" help:"most bytes queued for all sessions together; 0: a quarter of the memory limit"`
+	QueueTotal     Size     `key:"queue_total" default:"0" min:"0" max:"1TB" group:"Limits" help:"most bytes queued for all sessions together; 0: a quarter of the memory that the process may use (memory_limit, its control groups, the machine)"`
 	MaxConnections int      `key:"max_connections" default:"0" min:"0" max:"10000000" group:"Limits" help:"most connections open at once; 0: what the file limit allows"`
 }
 

@@ -6,7 +6,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"log/slog"
-	"runtime/debug"
 	"time"
 
 	"godwit.dev/godwit/internal/campaigns/audience"
@@ -16,6 +15,7 @@ import (
 	"godwit.dev/godwit/internal/campaigns/template"
 	"godwit.dev/godwit/internal/cluster/setting"
 	"godwit.dev/godwit/internal/engine/fair"
+	"godwit.dev/godwit/internal/engine/memory"
 	"godwit.dev/godwit/internal/feeds/event"
 	"godwit.dev/godwit/internal/messaging/pubsub"
 	"godwit.dev/godwit/internal/notify/delivery"
@@ -136,5 +136,5 @@ type API struct {
 
 // New makes the handlers.
 func New(p Parts) *API {
-	return &API{Parts: p, batches: fair.NewShares(batchMemory(debug.SetMemoryLimit(-1))), feeds: fair.NewShares(maxFeeds)}
+	return &API{Parts: p, batches: fair.NewShares(batchMemory(memory.Limit())), feeds: fair.NewShares(maxFeeds)}
 }

@@ -1,5 +1,0 @@
-//go:build !linux
-
-package reactor
-
-func machineMemory() int64 { return 0 }
