@@ -33,11 +33,12 @@ type conn struct {
 	out  outbox
 	code uint32 // with which the session is closed
 	why  string // its reason
+	by   party  // who closed it
 	is   state
 }
 
 // state is a set of flags under conn.mu.
-type state uint8
+type state uint16
 
 const (
 	begun   state = 1 << iota // the client's stream is there
@@ -47,6 +48,16 @@ const (
 	flushed                   // all was written, and the server's direction of the stream has ended
 	readAll                   // the client's direction has ended
 	closed                    // the session is closed
+	told                      // the client has closed it, so it needs no close by the server
+)
+
+// party is who ended a session.
+type party string
+
+const (
+	client party = "client"
+	server party = "server"
+	nobody party = "lost"
 )
 
 var (
@@ -151,15 +162,38 @@ func (c *conn) wrong(err error) {
 func (c *conn) ended(err error) {
 	switch {
 	case !errors.Is(err, io.EOF):
-		c.abort() // it was reset, or the connection is lost
+		c.abort(err) // it was reset, or the connection is lost
 	case c.in.between():
 		c.sess.Closed()
-		c.leave(codeNormal, "")
+		c.leave(codeNormal, "", client)
 		c.done()
 	default:
-		c.leave(codeProtocol, cutFrame)
+		c.leave(codeProtocol, cutFrame, server)
 		c.done()
 	}
+}
+
+// left handles the client's close of the session. An error: the close was broken off, or the connection is lost.
+func (c *conn) left(code uint32, why string, err error) {
+	if err != nil {
+		c.abort(err)
+		return
+	}
+	c.mu.Lock()
+	c.decide(code, why, client)
+	c.is |= told
+	c.mu.Unlock()
+	c.finish()
+}
+
+// decide settles how the session ends, unless that is settled. c.mu is held.
+func (c *conn) decide(code uint32, why string, by party) (first bool) {
+	if c.is&(closing|closed) != 0 {
+		return false
+	}
+	c.is |= closing
+	c.code, c.why, c.by = code, why, by
+	return true
 }
 
 // done records the end of the client's direction.
@@ -176,29 +210,23 @@ func (c *conn) done() {
 // refuse closes the session at once with a code of its own.
 func (c *conn) refuse(code uint32, why string) {
 	c.mu.Lock()
-	if c.is&closing == 0 {
-		c.is |= closing
-		c.code, c.why = code, why
-	}
+	c.decide(code, why, server)
 	c.mu.Unlock()
 	c.finish()
 }
 
 // leave ends the session after all that waits was written.
-func (c *conn) leave(code uint32, why string) {
+func (c *conn) leave(code uint32, why string, by party) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.is&(closing|closed) != 0 {
-		return
+	if c.decide(code, why, by) {
+		time.AfterFunc(flushFor, c.finish)
+		c.send()
 	}
-	c.is |= closing
-	c.code, c.why = code, why
-	time.AfterFunc(flushFor, c.finish)
-	c.send()
 }
 
 // Close implements session.Transport.
-func (c *conn) Close(g frame.Goodbye) { c.leave(closeCode(g), g.Reason) }
+func (c *conn) Close(g frame.Goodbye) { c.leave(closeCode(g), g.Reason, server) }
 
 // closeCode is that of WebSocket.
 func closeCode(g frame.Goodbye) uint32 {
@@ -225,13 +253,18 @@ func (c *conn) finish() {
 		return
 	}
 	c.is |= closed | closing
-	graceful := c.is&(flushed|readAll) == flushed|readAll
-	str, capsule := c.str, closeCapsule(c.code, c.why)
+	is, str := c.is, c.str
+	graceful := is&(flushed|readAll) == flushed|readAll
 	c.drop()
 	c.late.Stop()
 	c.mu.Unlock()
-	if err := c.wt.TryWriteAll(capsule); err != nil {
-		c.wt.CancelWrite(codeGone)
+	if is&told == 0 {
+		if err := c.wt.TryWriteAll(closeCapsule(c.code, c.why)); err != nil {
+			c.wt.CancelWrite(codeGone)
+		}
+	}
+	if is&begun != 0 {
+		c.gate.ended(c)
 	}
 	_ = c.wt.Close() // the connection's end ends it too
 	if str != nil && !graceful {
@@ -241,12 +274,14 @@ func (c *conn) finish() {
 	c.line.quitLater(c)
 }
 
-// abort ends a session whose client has closed it or is lost.
-func (c *conn) abort() {
-	c.mu.Lock()
-	if c.is&closing == 0 {
-		c.code, c.why = codeNormal, ""
+// abort ends a session whose stream or connection is lost, or whose client has closed the connection.
+func (c *conn) abort(err error) {
+	by := nobody
+	if end, ok := errors.AsType[*quic.ApplicationError](err); ok && end.Remote {
+		by = client
 	}
+	c.mu.Lock()
+	c.decide(codeNormal, "", by)
 	c.mu.Unlock()
 	c.finish()
 }

@@ -48,3 +48,9 @@ type ServerIDs = serverIDs
 
 // LineBytes is what a connection costs.
 const LineBytes = lineBytes
+
+// Ended is how many sessions a party has ended: client, server or lost.
+func (g *Gateway) Ended(by string) float64 { return value(g.counts.ends.WithLabelValues(by)) }
+
+// ReadClose reads a client's direction of a request's stream.
+var ReadClose = readClose

@@ -9,7 +9,7 @@ import (
 // counts are the gateway's metrics.
 type counts struct {
 	sessions, retries, moves prometheus.Counter
-	refusals                 *prometheus.CounterVec
+	refusals, ends           *prometheus.CounterVec
 	gauges                   []prometheus.Collector
 	of                       atomic.Pointer[Gateway] // nil: QUIC is off
 }
@@ -29,6 +29,13 @@ func newCounts() *counts {
 			Name: "godwit_quic_refused_total",
 			Help: "QUIC connections since start that were refused, by reason: full and address are limits, handshakes is a flood of them, unfinished are handshakes that failed or were abandoned.",
 		}, []string{"reason"}),
+	}
+	c.ends = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "godwit_quic_ended_total",
+		Help: "Sessions over WebTransport since start that have ended, by who ended them: client, server, or lost with their stream or connection.",
+	}, []string{"by"})
+	for _, by := range []party{client, server, nobody} {
+		c.ends.WithLabelValues(string(by))
 	}
 	for _, r := range reasons {
 		c.refusals.WithLabelValues(r)
@@ -51,5 +58,11 @@ func (c *counts) refused(why string) { c.refusals.WithLabelValues(why).Inc() }
 
 // collectors lists all metrics.
 func (c *counts) collectors() []prometheus.Collector {
-	return append([]prometheus.Collector{c.sessions, c.retries, c.moves, c.refusals}, c.gauges...)
+	return append([]prometheus.Collector{c.sessions, c.retries, c.moves, c.refusals, c.ends}, c.gauges...)
+}
+
+// ended records how a session has ended. Nobody changes that any more.
+func (g *Gateway) ended(c *conn) {
+	g.counts.ends.WithLabelValues(string(c.by)).Inc()
+	g.cfg.Log.Debug("QUIC session ended", "by", string(c.by), "code", c.code, "reason", c.why, "addr", c.line.conn.RemoteAddr())
 }

@@ -117,7 +117,7 @@ func (c *conn) drain() {
 		c.mu.Unlock()
 		c.gate.charge(-size)
 		if err != nil {
-			c.abort()
+			c.abort(err)
 		}
 	}
 }
@@ -202,14 +202,3 @@ func (c *conn) datagram(it *item) bool {
 	var large *quic.DatagramTooLargeError
 	return !errors.As(err, &large)
 }
-
-// closeCapsule encodes WebTransport's end of a session, in a DATA frame of HTTP/3.
-func closeCapsule(code uint32, why string) []byte {
-	why = why[:min(len(why), mostReason)]
-	b := quicvarint.Append(nil, capsuleClose)
-	b = quicvarint.Append(b, uint64(4+len(why)))
-	b = append(binary.BigEndian.AppendUint32(b, code), why...)
-	return append(quicvarint.Append([]byte{dataFrame}, uint64(len(b))), b...)
-}
-
-const dataFrame = 0x00

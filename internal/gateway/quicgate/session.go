@@ -65,21 +65,19 @@ func (g *Gateway) check(w http.ResponseWriter, r *http.Request, who *guest) (pro
 
 // Close codes and reasons beyond those of WebSocket.
 const (
-	codeNormal               = 1000
-	codeProtocol             = 1002
-	codeTooBig               = 1009
-	codeSlow                 = 1013
-	codeSecondStream         = 4101
-	codeDatagram             = 4102
-	codeStreamMissing        = 4103
-	cutFrame                 = "cut_frame"
-	tooLarge                 = "message_too_large"
-	slow                     = "slow"
-	secondStream             = "second_stream"
-	datagramRefused          = "datagram_refused"
-	streamMissing            = "stream_missing"
-	capsuleClose      uint64 = 0x2843 // WT_CLOSE_SESSION: a code of four bytes and a text
-	mostReason               = 1024
+	codeNormal        = 1000
+	codeProtocol      = 1002
+	codeTooBig        = 1009
+	codeSlow          = 1013
+	codeSecondStream  = 4101
+	codeDatagram      = 4102
+	codeStreamMissing = 4103
+	cutFrame          = "cut_frame"
+	tooLarge          = "message_too_large"
+	slow              = "slow"
+	secondStream      = "second_stream"
+	datagramRefused   = "datagram_refused"
+	streamMissing     = "stream_missing"
 )
 
 // opened begins the session on the stream of its request, and waits for the client's stream with the frames.
@@ -89,4 +87,5 @@ func (c *conn) opened(wt *quic.Stream) {
 		defer c.mu.Unlock()
 		c.late = time.AfterFunc(c.gate.cfg.patience, func() { c.refuse(codeStreamMissing, streamMissing) })
 	})
+	c.line.running.Go(c.watch)
 }
