@@ -32,6 +32,7 @@ type Client struct {
 	transports map[string]Transport // by scheme
 	transport  Transport            // nil: the package's own
 	links      links
+	prefer     preference // of the transport over WebSocket
 }
 
 // Option changes how a Client works.

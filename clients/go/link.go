@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/netip"
 	"net/url"
 	"slices"
 	"sync"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 )
@@ -34,7 +36,8 @@ type LinkOptions struct {
 	Roots *x509.CertPool // certificate authorities to trust; nil: the system's
 }
 
-// A Transport dials links. An error that is [ErrBlocked] makes the client use a WebSocket instead for this connection.
+// A Transport dials links. After an error, other than a *[LinkClosedError] that refuses for good, the client uses a WebSocket. If that
+// works, it does so for the next 5 minutes, doubling to an hour with each further failure, unless the network changes.
 type Transport func(ctx context.Context, o LinkOptions) (Link, error)
 
 // ErrBlocked is the error of a Transport that has got no answer at all, as where a firewall stops UDP.
@@ -91,9 +94,10 @@ func (l *links) all() []Link {
 }
 
 // NetworkChanged moves sessions to the network that the system uses now, and returns once the server has answered there. A program calls it when
-// the system reports another network; QUIC also looks by itself, once a second. Sessions over other transports are not affected: they notice the
+// the system reports another network; QUIC also looks by itself, once a second, and is tried again where it failed before. Sessions over other transports are not affected: they notice the
 // loss of their network at a heartbeat.
 func (c *Client) NetworkChanged(ctx context.Context) error {
+	c.prefer.forget()
 	var errs []error
 	for _, l := range c.links.all() {
 		errs = append(errs, l.Move(ctx))
@@ -105,22 +109,21 @@ func (c *Client) NetworkChanged(ctx context.Context) error {
 type linkConn struct {
 	Link
 	client *Client
-	bufs   [][]byte // what is sent next
+	bufs   [][]byte   // what is sent next
+	from   netip.Addr // this machine's address
+	since  time.Time
+	judged sync.Once
 }
 
-func (c *Client) dialLink(ctx context.Context) (conn, error) {
-	link, err := c.transport(ctx, LinkOptions{URL: *c.base, Roots: c.roots})
-	if errors.Is(err, ErrBlocked) {
-		return c.dialWebSocket(ctx)
-	}
-	if err != nil {
-		if refused, ok := errors.AsType[*LinkClosedError](err); ok && refused.Code == policyViolation {
-			return nil, &RefusedError{Reason: refused.Reason, Err: err}
+// judge records whether the transport works, the first time that this link shows it.
+func (c *linkConn) judge(works bool) {
+	c.judged.Do(func() {
+		if works {
+			c.client.prefer.forget()
+		} else {
+			c.client.prefer.failed(time.Now(), c.from)
 		}
-		return nil, fmt.Errorf("connect: %w", err)
-	}
-	c.links.add(link)
-	return &linkConn{Link: link, client: c}, nil
+	})
 }
 
 func (c *linkConn) send(frames ...*clientFrame) error {
@@ -137,8 +140,10 @@ func (c *linkConn) send(frames ...*clientFrame) error {
 
 func (c *linkConn) recv() (serverFrame, error) {
 	b, err := c.Receive()
+	closed, told := errors.AsType[*LinkClosedError](err)
+	c.judge(err == nil || told)
 	if err != nil {
-		if closed, ok := errors.AsType[*LinkClosedError](err); ok && closed.Code == policyViolation {
+		if told && closed.Code == policyViolation {
 			return serverFrame{}, &RefusedError{Reason: closed.Reason}
 		}
 		return serverFrame{}, fmt.Errorf("connection lost: %w", err)
@@ -148,7 +153,13 @@ func (c *linkConn) recv() (serverFrame, error) {
 
 func (c *linkConn) finish() { c.Finish() }
 
+// abort implements conn. A program that ends a link soon has not waited for an answer, which says nothing about the network.
 func (c *linkConn) abort() {
+	c.judged.Do(func() {
+		if time.Since(c.since) >= muteAfter {
+			c.client.prefer.failed(time.Now(), c.from)
+		}
+	})
 	c.client.links.remove(c.Link)
 	c.Abort()
 }

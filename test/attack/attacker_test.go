@@ -28,6 +28,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "sink":
 		sink()
+	case "quic":
+		quicFlooder()
 	default:
 		attacker(floods[role].say)
 	}

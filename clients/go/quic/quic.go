@@ -3,7 +3,7 @@
 //	c, err := godwit.New("quic://godwit.example.org:8443", quic.Enable())
 //
 // Calls such as publishes go to the same host and port over HTTPS. A session uses a WebSocket there if nothing answers over UDP within a
-// second.
+// second, or QUIC fails otherwise. Where it has failed QUIC rests for 5 minutes, doubling to an hour, or until the network changes.
 package quic
 
 import (
@@ -33,6 +33,7 @@ const (
 	blockedAfter = time.Second      // without any answer over UDP
 	keepAlive    = 20 * time.Second // shorter than the 30 s after which many routers forget a silent UDP client
 	idleTimeout  = 90 * time.Second // without any packet of the server
+	openTime     = 5 * time.Second  // for the session's begin
 	finishTime   = time.Second      // for the server's close after the client's end of the stream
 	moveTime     = 3 * time.Second  // for the server's answer at a new address
 
@@ -114,6 +115,8 @@ func Dial(ctx context.Context, o godwit.LinkOptions) (godwit.Link, error) {
 
 func (l *link) open(ctx context.Context, addr *net.UDPAddr, o godwit.LinkOptions) error {
 	conf := &tls.Config{RootCAs: o.Roots, ServerName: o.URL.Hostname(), MinVersion: tls.VersionTLS13, NextProtos: []string{http3.NextProtoH3}}
+	ctx, stop := context.WithTimeoutCause(ctx, openTime, fmt.Errorf("no session began over QUIC in %s", openTime))
+	defer stop()
 	first, cancel := context.WithTimeoutCause(ctx, blockedAfter, godwit.ErrBlocked)
 	defer cancel()
 	var err error
