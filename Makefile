@@ -240,14 +240,12 @@ kotlin-test: ## compile and test the Kotlin client, against a server built for i
 .PHONY: kotlin-test-all
 kotlin-test-all: maven
 	$(GO) build -ldflags '-s -w' -o $(BIN)/kotlin/godwit ./cmd/godwit
-	rm -rf clients/kotlin/target/classes clients/kotlin/*/target/classes # Maven leaves classes whose sources are gone
+	rm -rf clients/kotlin/*/target/classes # Maven leaves classes whose sources are gone
 	cd clients/kotlin && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) install
-	cd clients/kotlin/backend && $(MAVEN) install
-	cd clients/kotlin/grpc && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) install
 	cd clients/kotlin/consumer && $(MAVEN) --offline compile
 	cd clients/kotlin/shrunk && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) test
 	cd examples/android && $(MAVEN) test
-	@for home in $(JAVA_HOMES); do echo "with $$home"; for d in clients/kotlin clients/kotlin/grpc; do \
+	@for home in $(JAVA_HOMES); do echo "with $$home"; for d in clients/kotlin/client clients/kotlin/grpc; do \
 		(cd $$d && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) surefire:test -Dtest.jvm=$$home/bin/java) || exit 1; done; done
 	@$(kotlin-digest) >clients/kotlin/tested
 

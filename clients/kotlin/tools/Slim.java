@@ -16,33 +16,36 @@ import org.objectweb.asm.Opcodes;
  * Takes descriptions out of compiled classes: what only a debugger reads, and all that describes what no program can name. Kotlin's compiler has no
  * option for it, as javac has. The code stays as it is, and so do lines, for stack traces, and what compilers of programs read.
  *
- * <p>The first argument is the folder of classes. The others are the classes that another library of ours is compiled against, as patterns: they keep
- * what describes them.
+ * <p>The argument is the folder of classes. Classes that have nothing but constants of ours go: the compiler has put their
+ * values where they are used.
  */
 final class Slim {
     public static void main(String[] args) throws IOException {
-        List<String> shared = List.of(args).subList(1, args.length);
+        List<Path> classes;
         try (Stream<Path> files = Files.walk(Path.of(args[0]))) {
-            for (Path file : (Iterable<Path>) files.filter(f -> f.toString().endsWith(".class"))::iterator) {
-                ClassWriter out = new ClassWriter(0); // a fresh constant pool: without what nothing names any more
-                new ClassReader(Files.readAllBytes(file)).accept(new Slimmer(out, shared), 0);
-                Files.write(file, out.toByteArray());
-            }
+            classes = files.filter(f -> f.toString().endsWith(".class")).toList();
+        }
+        for (Path file : classes) {
+            ClassWriter out = new ClassWriter(0); // a fresh constant pool: without what nothing names any more
+            Slimmer slimmer = new Slimmer(out);
+            new ClassReader(Files.readAllBytes(file)).accept(slimmer, 0);
+            if (slimmer.empty) Files.delete(file);
+            else Files.write(file, out.toByteArray());
         }
     }
 
     private static final class Slimmer extends ClassVisitor {
-        private final List<String> shared;
+        /** It has nothing but constants that no program can name. */
+        private boolean empty = true;
 
         /** The compiler made it: of a lambda, or of the state of a suspended function. */
         private boolean made;
 
-        /** No program can name it: it is made, or in a package below dev.godwit that is not for programs. */
+        /** No program can name it: it is made, or in a package that is not for programs. */
         private boolean hidden;
 
-        Slimmer(ClassVisitor out, List<String> shared) {
+        Slimmer(ClassVisitor out) {
             super(Opcodes.ASM9, out);
-            this.shared = shared;
         }
 
         private boolean hidden(int access) {
@@ -52,7 +55,8 @@ final class Slim {
         @Override
         public void visit(int version, int access, String name, String signature, String superName, String[] interfaces) {
             made = name.matches(".*\\$\\d+");
-            hidden = (made || name.matches("dev/godwit/(?!backend/)[a-z]+/.*")) && shared.stream().noneMatch(name::matches);
+            hidden = made || !name.matches("dev/godwit/((backend|grpc|messaging|push)/)?[^/]+");
+            if ((access & Opcodes.ACC_INTERFACE) != 0) empty = false;
             super.visit(version, access, name, hidden ? null : signature, superName, interfaces);
         }
 
@@ -70,6 +74,7 @@ final class Slim {
         @Override
         public FieldVisitor visitField(int access, String name, String descriptor, String signature, Object value) {
             boolean unnamed = hidden(access);
+            if (value == null || !unnamed) empty = false;
             return new FieldVisitor(Opcodes.ASM9, super.visitField(access, name, descriptor, unnamed ? null : signature, value)) {
                 @Override
                 public AnnotationVisitor visitAnnotation(String name, boolean visible) {
@@ -81,6 +86,7 @@ final class Slim {
         @Override
         public MethodVisitor visitMethod(int access, String name, String descriptor, String signature, String[] exceptions) {
             boolean unnamed = hidden(access);
+            empty = false;
             return new MethodVisitor(Opcodes.ASM9, super.visitMethod(access, name, descriptor, unnamed ? null : signature, exceptions)) {
                 @Override
                 public void visitLocalVariable(String variable, String type, String signature, Label start, Label end, int index) {}

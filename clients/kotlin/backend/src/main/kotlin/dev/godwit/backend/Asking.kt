@@ -6,9 +6,8 @@ import dev.godwit.Answer
 import dev.godwit.ApiCall
 import dev.godwit.GodwitClient
 import dev.godwit.ServerException
-import dev.godwit.requireName
-import dev.godwit.requirePattern
-import dev.godwit.wire.Content
+import dev.godwit.wire.requireName
+import dev.godwit.wire.requirePattern
 
 /**
  * Sends a request to one of the workers that serve a subject (role publish) and returns its answer, whatever its status. It is sent only once.
@@ -43,7 +42,7 @@ private const val USUAL_WAIT = 5_000L
 @JvmOverloads
 public suspend fun GodwitClient.publishMessage(topic: String, data: ByteArray, contentType: String = "") {
     requirePattern(topic)
-    val content = Content.of("message", data, contentType)
+    val content = contentOf("message", data, contentType)
     val type = content.type.ifEmpty { if (data.isEmpty()) "" else "application/json" }
     api.once(ApiCall("POST", "topics", topic), body(data, type))
 }

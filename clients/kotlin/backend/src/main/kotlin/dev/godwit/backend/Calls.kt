@@ -5,13 +5,13 @@ package dev.godwit.backend
 import dev.godwit.Answer
 import dev.godwit.ApiCall
 import dev.godwit.GodwitClient
-import dev.godwit.fetch
 import dev.godwit.http.Api
 import dev.godwit.http.await
+import dev.godwit.http.fetch
 import dev.godwit.http.problemOf
+import dev.godwit.http.reading
 import dev.godwit.http.readingAnswer
 import dev.godwit.http.unreachable
-import dev.godwit.reading
 import dev.godwit.wire.JsonMembers
 import kotlinx.coroutines.channels.ChannelResult
 import kotlinx.coroutines.channels.awaitClose
@@ -38,7 +38,13 @@ public fun GodwitClient.lines(call: ApiCall): Flow<String> = api.lines(call) { i
 internal suspend fun <T> GodwitClient.fetchList(call: ApiCall, member: String? = null, read: (JsonMembers) -> T): List<T> {
     val answer = authorised(call)
     return reading {
-        if (member == null) JsonMembers(mapOf("answer" to answer)).objects("answer").map(read) else dev.godwit.read(answer) { it.objects(member).map(read) }
+        if (member ==
+            null
+        ) {
+            JsonMembers(mapOf("answer" to answer)).objects("answer").map(read)
+        } else {
+            dev.godwit.http.read(answer) { it.objects(member).map(read) }
+        }
     }
 }
 

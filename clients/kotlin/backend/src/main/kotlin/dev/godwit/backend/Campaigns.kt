@@ -4,11 +4,11 @@ package dev.godwit.backend
 
 import dev.godwit.ApiCall
 import dev.godwit.GodwitClient
-import dev.godwit.fetch
-import dev.godwit.order
-import dev.godwit.read
-import dev.godwit.requireName
+import dev.godwit.http.fetch
+import dev.godwit.http.order
+import dev.godwit.http.read
 import dev.godwit.wire.JsonMembers
+import dev.godwit.wire.requireName
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.flow.Flow
 import kotlinx.coroutines.flow.flow

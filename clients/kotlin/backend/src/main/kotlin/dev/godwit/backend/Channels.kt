@@ -4,10 +4,10 @@ package dev.godwit.backend
 
 import dev.godwit.ApiCall
 import dev.godwit.GodwitClient
-import dev.godwit.fetch
-import dev.godwit.order
-import dev.godwit.requireName
+import dev.godwit.http.fetch
+import dev.godwit.http.order
 import dev.godwit.wire.JsonMembers
+import dev.godwit.wire.requireName
 import kotlinx.serialization.ExperimentalSerializationApi
 import kotlinx.serialization.json.JsonUnquotedLiteral
 import kotlinx.serialization.json.buildJsonObject

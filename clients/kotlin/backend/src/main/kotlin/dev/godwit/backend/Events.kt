@@ -6,8 +6,8 @@ import dev.godwit.ApiCall
 import dev.godwit.GodwitClient
 import dev.godwit.ServerException
 import dev.godwit.UnreachableException
+import dev.godwit.http.read
 import dev.godwit.live.Backoff
-import dev.godwit.read
 import dev.godwit.wire.JsonMembers
 import kotlinx.coroutines.delay
 import kotlinx.coroutines.flow.Flow
@@ -53,7 +53,7 @@ public class Event internal constructor(m: JsonMembers) {
  */
 public fun GodwitClient.events(since: String = "", vararg types: String): Flow<Event> = flow {
     var last = since
-    val wait = Backoff.ofConnections()
+    val wait = Backoff()
     while (true) {
         val call = ApiCall("GET", "events", query = mapOf("since" to last.ifEmpty { null }, "types" to types.joinToString(",").ifEmpty { null }))
         var asked = 0L

@@ -56,10 +56,6 @@ internal class GrpcExchange(channel: io.grpc.Channel, method: MethodDescriptor<B
         cancelled = true
         call.cancel("the caller takes no more answers", null)
     }
-
-    private companion object {
-        const val AHEAD = 64
-    }
 }
 
 /** Carries out a call with one request and one answer. */
@@ -116,3 +112,5 @@ private val PROBLEM = Metadata.Key.of("godwit-problem-bin", Metadata.BINARY_BYTE
 
 /** How long a call may take, in milliseconds. */
 private const val PATIENCE = 30_000L
+
+private const val AHEAD = 64

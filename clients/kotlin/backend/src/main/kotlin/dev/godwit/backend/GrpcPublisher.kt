@@ -2,7 +2,7 @@ package dev.godwit.backend
 
 import dev.godwit.ServerException
 import dev.godwit.UnreachableException
-import dev.godwit.live.Backoff
+import dev.godwit.http.requestBackoff
 import io.grpc.Channel
 import io.grpc.Metadata
 import kotlinx.coroutines.delay
@@ -79,7 +79,7 @@ public class GrpcPublisher(private val channel: Channel, key: String) {
     }
 
     private suspend fun retried(call: suspend () -> ByteArray): ByteArray {
-        val wait = Backoff.ofRequests()
+        val wait = requestBackoff()
         repeat(ATTEMPTS - 1) {
             val pause = try {
                 return call()

@@ -5,12 +5,12 @@ package dev.godwit.backend
 import dev.godwit.ApiCall
 import dev.godwit.GodwitClient
 import dev.godwit.ServerException
-import dev.godwit.fetch
-import dev.godwit.objects.ObjectKey
-import dev.godwit.order
-import dev.godwit.requireName
-import dev.godwit.wire.Content
+import dev.godwit.http.fetch
+import dev.godwit.http.order
 import dev.godwit.wire.JsonMembers
+import dev.godwit.wire.readContent
+import dev.godwit.wire.requireName
+import dev.godwit.wire.requireObject
 import dev.godwit.wire.text
 import kotlinx.coroutines.flow.Flow
 import kotlinx.serialization.json.JsonObject
@@ -40,7 +40,7 @@ public class StoredObject internal constructor(m: JsonMembers, group: String, na
     /** The latest version is unknown, or the object was deleted. */
     public val unknown: Boolean = m.boolean("unknown")
 
-    private val content = Content.read(m, "payload")
+    private val content = readContent(m, "payload")
 
     /** JSON, text or bytes, as [contentType] says. */
     public val payload: ByteArray get() = content.data
@@ -101,7 +101,7 @@ public suspend fun GodwitClient.putObject(
     name,
     buildJsonObject {
         if (version != 0L) put("version", version.toString())
-        Content.of("payload", payload, contentType).addTo(this, "payload")
+        content("payload", contentOf("payload", payload, contentType))
         text("source", source)
     },
 )
@@ -121,13 +121,13 @@ public suspend fun GodwitClient.declareUnknown(group: String, name: String, floo
 )
 
 private suspend fun GodwitClient.put(group: String, name: String, body: JsonObject): PutResult {
-    ObjectKey(group, name).check("put")
+    requireObject("put", group, name)
     return fetch(ApiCall("PUT", "objects", group, name, body = body.toString())) { PutResult(it.version("version"), it.boolean("changed")) }
 }
 
 /** Does the same as [declareUnknown]. Later versions of the object exceed all earlier ones. */
 public suspend fun GodwitClient.deleteObject(group: String, name: String) {
-    ObjectKey(group, name).check("delete")
+    requireObject("delete", group, name)
     order(ApiCall("DELETE", "objects", group, name))
 }
 
@@ -137,7 +137,7 @@ public suspend fun GodwitClient.deleteObject(group: String, name: String) {
  * @throws ServerException with status 404 if the object was never put
  */
 public suspend fun GodwitClient.getObject(group: String, name: String): StoredObject {
-    ObjectKey(group, name).check("get")
+    requireObject("get", group, name)
     return fetch(ApiCall("GET", "objects", group, name)) { StoredObject(it, group, name) }
 }
 
@@ -152,6 +152,6 @@ private const val PAGE = 500
 
 /** The clients that are registered for an object, connected or not, and the version that each has received. */
 public suspend fun GodwitClient.registrations(group: String, name: String): List<ObjectRegistration> {
-    ObjectKey(group, name).check("registrations")
+    requireObject("registrations", group, name)
     return fetchList(ApiCall("GET", "objects", group, name, "registrations")) { ObjectRegistration(it) }
 }

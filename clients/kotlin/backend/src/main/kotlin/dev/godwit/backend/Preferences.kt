@@ -4,11 +4,11 @@ package dev.godwit.backend
 
 import dev.godwit.ApiCall
 import dev.godwit.GodwitClient
-import dev.godwit.fetch
-import dev.godwit.order
-import dev.godwit.requireName
+import dev.godwit.http.fetch
+import dev.godwit.http.order
 import dev.godwit.wire.JsonMembers
 import dev.godwit.wire.list
+import dev.godwit.wire.requireName
 import dev.godwit.wire.text
 import kotlinx.serialization.json.buildJsonObject
 import kotlinx.serialization.json.put

@@ -2,7 +2,6 @@ package dev.godwit.backend
 
 import dev.godwit.Action
 import dev.godwit.Priority
-import dev.godwit.wire.Content
 import dev.godwit.wire.list
 import dev.godwit.wire.millis
 import dev.godwit.wire.text
@@ -114,7 +113,7 @@ public class Publication @JvmOverloads constructor(
         text("title", title)
         text("body", body)
         text("category", category)
-        Content.of("data", data, contentType).addTo(this, "data")
+        content("data", contentOf("data", data, contentType))
         millis("ttl", ttlMillis)
         expiresAt?.let { put("expires_at", it.toString()) }
         sendAt?.let { put("send_at", it.toString()) }
@@ -128,7 +127,7 @@ public class Publication @JvmOverloads constructor(
         text("locale", locale)
         inbox?.let { put("inbox", it) }
         millis("keep", keepMillis)
-        if (actions.isNotEmpty()) putJsonArray("actions") { for (a in actions) addJsonObject { a.addTo(this) } }
+        if (actions.isNotEmpty()) putJsonArray("actions") { for (a in actions) addJsonObject { action(a) } }
         if (escalate.isNotEmpty()) putJsonArray("escalate") { for (s in escalate) addJsonObject { s.addTo(this) } }
         addPhones()
     }
@@ -170,4 +169,10 @@ public class Step @JvmOverloads constructor(
         if (keep) json.put("withdraw", false)
         json.text("to", to)
     }
+}
+
+private fun JsonObjectBuilder.action(a: Action) {
+    put("id", a.id)
+    put("title", a.title)
+    text("url", a.url)
 }

@@ -2,14 +2,13 @@ package dev.godwit.backend
 
 import dev.godwit.Priority
 import dev.godwit.ServerException
-import dev.godwit.wire.Content
 import dev.godwit.wire.ProtoFields
 import dev.godwit.wire.ProtoWriter
 
 /** The messages of godwit.v1.Publisher, whose numbers are those of publisher.proto. */
 internal object PublishFrames {
     fun encode(p: Publication, recipients: List<String>): ByteArray = ProtoWriter().apply {
-        val content = Content.of("data", p.data, p.contentType)
+        val content = contentOf("data", p.data, p.contentType)
         texts(1, recipients)
         text(2, p.id)
         text(3, p.title)
@@ -65,8 +64,8 @@ internal object PublishFrames {
             id = m.string(1, "id"),
             to = m.string(2, "to"),
             status = m.string(3, "status"),
-            duplicate = m.boolean(4),
-            expiresAt = if (m.long(5) == 0L) null else m.time(5, "expires_at"),
+            duplicate = m.boolean(4, "duplicate"),
+            expiresAt = m.time(5, "expires_at"),
             error = m.message(6)?.let(::problem),
         )
     }

@@ -6,10 +6,10 @@ import dev.godwit.ApiCall
 import dev.godwit.GodwitClient
 import dev.godwit.GodwitException
 import dev.godwit.ServerException
-import dev.godwit.fetch
-import dev.godwit.live.Backoff
-import dev.godwit.read
-import dev.godwit.requireName
+import dev.godwit.http.fetch
+import dev.godwit.http.read
+import dev.godwit.http.requestBackoff
+import dev.godwit.wire.requireName
 import kotlinx.coroutines.delay
 
 /** How many recipients one publish may have. */
@@ -48,7 +48,7 @@ public suspend fun GodwitClient.publishBatch(publications: List<Publication>): L
         }
     }
     var todo = lines.indices.filter { lines[it] != null }
-    val wait = Backoff.ofRequests()
+    val wait = requestBackoff()
     for (left in api.attempts downTo 1) {
         for (some in slices(todo, lines)) publishLines(some, lines, receipts)
         todo = todo.filter { (receipts[it]?.error as? ServerException)?.temporary == true }

@@ -2,8 +2,8 @@ package dev.godwit.backend
 
 import dev.godwit.Answer
 import dev.godwit.http.problemOf
-import dev.godwit.wire.Content
 import dev.godwit.wire.JsonMembers
+import dev.godwit.wire.readContent
 import kotlin.time.Instant
 
 /** Confirms that a notification is on the server's disk, or says why this copy was refused. */
@@ -65,7 +65,7 @@ public class Status internal constructor(m: JsonMembers) {
 
     /** The recipient's answer; null: there is none. */
     public val reply: Answer? = m.members("reply")?.let {
-        val content = Content.read(it, "data")
+        val content = readContent(it, "data")
         Answer(content.data, content.type, it.int("status"))
     }
 

@@ -50,11 +50,6 @@ internal class GrpcStream(private val channel: ManagedChannel, private val call:
         channel.shutdownNow()
         frames.close()
     }
-
-    private companion object {
-        /** How many frames the server may send ahead of the session. */
-        const val AHEAD = 64
-    }
 }
 
 /** The reason of an end. A status that was made of an HTTP answer is not the server's: a proxy's, or a sign-in page's. */
@@ -68,3 +63,6 @@ internal fun endOf(status: Status): GodwitException {
         else -> error
     }
 }
+
+/** How many frames the server may send ahead of the session. */
+private const val AHEAD = 64

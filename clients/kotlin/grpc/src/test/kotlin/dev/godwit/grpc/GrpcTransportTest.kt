@@ -3,11 +3,12 @@ package dev.godwit.grpc
 import dev.godwit.GodwitClient
 import dev.godwit.ListenEvents
 import dev.godwit.RefusedException
-import dev.godwit.Topics
 import dev.godwit.UnreachableException
 import dev.godwit.backend.awaitSettled
 import dev.godwit.backend.publish
 import dev.godwit.backend.publishMessage
+import dev.godwit.messaging.Topics
+import dev.godwit.messaging.topics
 import io.grpc.Status
 import kotlinx.coroutines.Dispatchers
 import kotlinx.coroutines.cancelAndJoin

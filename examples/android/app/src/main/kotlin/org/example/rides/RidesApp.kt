@@ -5,8 +5,8 @@ import android.content.Context
 import dev.godwit.Deduplicator
 import dev.godwit.FileStorage
 import dev.godwit.GodwitClient
-import dev.godwit.GodwitPush
 import dev.godwit.Token
+import dev.godwit.push.GodwitPush
 import java.io.File
 
 /** What the whole app shares: one client, one record of what was shown, whoever brought it. */

@@ -7,8 +7,8 @@ import android.content.Context
 import android.content.Intent
 import android.net.Uri
 import android.os.Bundle
-import dev.godwit.PushDisplay
-import dev.godwit.PushMessage
+import dev.godwit.push.PushDisplay
+import dev.godwit.push.PushMessage
 
 /** Shows notifications, with what can be done about them at once. */
 class Screen(private val context: Context) : PushDisplay {

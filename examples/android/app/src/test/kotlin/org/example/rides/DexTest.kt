@@ -7,7 +7,7 @@ import java.io.File
 import kotlin.test.assertEquals
 import kotlin.test.assertTrue
 
-/** The app and the client become what Android 6 runs, by the tool with which Android's build tools do it. */
+/** The app and the libraries become what Android 6 runs, by the tool with which Android's build tools do it. */
 class DexTest {
     @get:Rule val folder = TemporaryFolder()
 
@@ -17,7 +17,7 @@ class DexTest {
     @Test
     fun `the app becomes DEX for Android 6`() {
         val entries = System.getProperty("java.class.path").split(File.pathSeparator).map(::File)
-        val app = entries.filter { it.name.startsWith("godwit-client") } + classes()
+        val app = entries.filter { it.name.startsWith("godwit-") } + classes()
         val called = entries.filter { file -> libraries.any { file.name.startsWith(it) } }.flatMap { listOf("--classpath", it.path) }
         val framework = entries.single { it.name.startsWith("android-all-") }
         val home = System.getProperty("java.home")
