@@ -49,9 +49,14 @@ func (b *bench) checkLoad(l *scenario.Load) error {
 	return nil
 }
 
+// besideQUICRate is below what a small machine can do, since the waits of an overloaded one say nothing.
+const besideQUICRate = 1000
+
 func (b *bench) unicastCommand() *cobra.Command {
 	var l scenario.Load
 	var stubs int
+	var beside scenario.UnicastQUIC
+	var quic bool
 	cmd := &cobra.Command{
 		Use:   "unicast",
 		Short: "One recipient a publish: throughput and latency",
@@ -69,15 +74,31 @@ func (b *bench) unicastCommand() *cobra.Command {
 			if stubs > 0 && b.postgres != "" {
 				return command.Usagef("--stubs are written into SQLite's files: leave out --postgres")
 			}
+			if quic {
+				if b.url != "" || beside.Stalled < 1 || beside.Flood <= 0 {
+					return command.Usagef("--quic needs servers that are started for it, and --stalled and --flood above 0")
+				}
+				b.tls = true
+				if !cmd.Flags().Changed("rate") {
+					l.Rate = besideQUICRate
+				}
+			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				c.Testbed.Server.Stubs = stubs
 				l.Common = c
+				if quic {
+					beside.Load = l
+					return beside.Run(ctx)
+				}
 				return l.Unicast(ctx)
 			})
 		},
 	}
 	loadFlags(cmd.Flags(), &l)
 	cmd.Flags().Float64Var(&l.Rate, "rate", 0, "notifications a second (default: as fast as they are answered)")
+	cmd.Flags().BoolVar(&quic, "quic", false, "measure three times in turn, with TLS: without QUIC, with QUIC that nobody uses, and with a flood of handshakes and QUIC clients that do not read; 1,000 notifications a second unless --rate says otherwise")
+	cmd.Flags().Float64Var(&beside.Flood, "flood", 2000, "with --quic: packets a second of the flood")
+	cmd.Flags().IntVar(&beside.Stalled, "stalled", 50, "with --quic: clients over QUIC that do not read")
 	cmd.Flags().DurationVar(&l.AckAfter, "ack-after", 0, "how long clients collect what they acknowledge, as the client libraries do for 5ms (default: each at once)")
 	cmd.Flags().IntVar(&l.Steps, "steps", 0, "steps beyond live of each notification's escalation, none of which comes due; published over http or batch")
 	cmd.Flags().IntVar(&stubs, "stubs", 0, "settled notifications that the store holds from the start: eight days of them, with seven kept")

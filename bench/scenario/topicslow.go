@@ -70,7 +70,7 @@ func (s *TopicsSlow) window(ctx context.Context, r *report.Result, group string,
 	if same {
 		on = site
 	}
-	st, err := s.raise(ctx, on)
+	st, err := raise(ctx, on, loadgen.WebSocketJSON, s.Slow, s.Storm, s.Size)
 	defer st.stop()
 	if err != nil {
 		return nil, err
@@ -102,14 +102,14 @@ func (s *TopicsSlow) window(ctx context.Context, r *report.Result, group string,
 	return o, nil
 }
 
-// raise connects the publishers and the subscribers that do not read.
-func (s *TopicsSlow) raise(ctx context.Context, on *testbed.Site) (st storm, err error) {
+// raise connects publishers of messages of size bytes, and slow subscribers that do not read.
+func raise(ctx context.Context, on *testbed.Site, transport string, slow, publishers, size int) (st storm, err error) {
 	if st.subs, err = on.NewWorker(ctx); err != nil {
 		return st, err
 	}
 	p := prefix()
 	_, err = st.subs.Call(ctx, worker.Request{Connect: &loadgen.SubscriberConfig{
-		Targets: on.Targets(), App: testbed.App, Transport: loadgen.WebSocketJSON, Prefix: p, Count: s.Slow, Concurrency: opening,
+		Targets: on.Targets(), App: testbed.App, Transport: transport, Prefix: p, Count: slow, Concurrency: opening,
 		Heartbeat: heartbeat, Topic: benchTopic, NoAcks: true, DeafEvery: 1,
 	}})
 	if err != nil {
@@ -119,7 +119,7 @@ func (s *TopicsSlow) raise(ctx context.Context, on *testbed.Site) (st storm, err
 		return st, err
 	}
 	_, err = st.pubs.Call(ctx, worker.Request{Publishers: &loadgen.PublishConfig{
-		Targets: on.Targets(), Via: loadgen.ViaHTTP, Publishers: s.Storm, Size: s.Size, Prefix: p, Recipients: s.Slow, ToAll: true,
+		Targets: on.Targets(), Via: loadgen.ViaHTTP, Publishers: publishers, Size: size, Prefix: p, Recipients: slow, ToAll: true,
 		Topic: benchTopic, DeafEvery: 1,
 	}})
 	return st, err
