@@ -45,7 +45,7 @@ func (w *Web) Listeners() []listen.Listener {
 // server makes the server of a listener, and returns the listener from which it accepts connections.
 func (w *Web) server(ln net.Listener, conf *tls.Config, handler http.Handler) (*http.Server, net.Listener) {
 	srv := &http.Server{
-		Handler: handler, Protocols: new(http.Protocols), TLSConfig: conf,
+		Handler: lingering(handler, lingerFor), Protocols: new(http.Protocols), TLSConfig: conf,
 		ErrorLog: slog.NewLogLogger(w.Log.Handler(), slog.LevelDebug), // errors of single connections: a hostile client must not fill the log
 	}
 	httpapi.Limit(srv)
