@@ -37,6 +37,8 @@ const (
 	finishTime   = time.Second      // for the server's close after the client's end of the stream
 	moveTime     = 3 * time.Second  // for the server's answer at a new address
 
+	packetBytes = 1200 // of UDP's payload, which each network must carry (RFC 9000, section 14)
+
 	// maxFrame limits one frame from the server, in bytes, as for the other transports.
 	maxFrame = 8 << 20
 	maxKept  = 64 << 10 // the largest buffer that is kept
@@ -122,7 +124,7 @@ func (l *link) open(ctx context.Context, addr *net.UDPAddr, o godwit.LinkOptions
 	var err error
 	l.conn, err = l.roads[0].tr.Dial(first, addr, conf, &quic.Config{
 		MaxIdleTimeout: idleTimeout, KeepAlivePeriod: keepAlive, EnableDatagrams: true, EnableStreamResetPartialDelivery: true,
-		DisablePathMTUDiscovery: true, // the next network may take less
+		InitialPacketSize: packetBytes, DisablePathMTUDiscovery: true, // this network or the next may take no more
 	})
 	if err != nil {
 		return err

@@ -258,6 +258,7 @@ func (c *conn) finish() {
 	c.drop()
 	c.late.Stop()
 	c.mu.Unlock()
+	_ = c.wt.SetReadDeadline(time.Now()) // watch must not read the client's answer to the close, see quitLater
 	if is&told == 0 {
 		if err := c.wt.TryWriteAll(closeCapsule(c.code, c.why)); err != nil {
 			c.wt.CancelWrite(codeGone)

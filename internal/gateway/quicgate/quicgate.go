@@ -124,6 +124,7 @@ const (
 	mostShaking = 1024 // handshakes under way: each costs the CPU time of a signature, and what a connection costs
 	retryAbove  = 100  // handshakes a second of addresses that have not proved themselves; above, they get a retry token first
 
+	packetBytes  = 1200     // of UDP's payload, RFC 9000, section 14
 	streamWindow = 64 << 10 // of received bytes, at first; it grows while the server reads quickly
 	mostWindow   = 2 << 20
 	mostStreams  = 100 // requests of one connection at a time
@@ -137,6 +138,9 @@ func (g *Gateway) config() *quic.Config {
 		InitialStreamReceiveWindow: streamWindow, MaxStreamReceiveWindow: mostWindow, InitialConnectionReceiveWindow: streamWindow + streamWindow/2, MaxConnectionReceiveWindow: mostWindow,
 		MaxIncomingStreams: mostStreams, MaxIncomingUniStreams: mostUni, EnableDatagrams: true, EnableStreamResetPartialDelivery: true,
 		Allow0RTT: false, // early data can be played again by strangers
+		// Each network must carry packets of this size. Larger ones get lost in tunnels, already in the handshake, and quic-go does not notice
+		// when a path becomes narrow.
+		InitialPacketSize: packetBytes, DisablePathMTUDiscovery: true,
 	}
 }
 

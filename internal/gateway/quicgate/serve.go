@@ -202,7 +202,7 @@ func (g *Gateway) forget(l *line) {
 }
 
 // quitLater closes a connection whose session has ended unless its client closes it first. Until then the client's direction of the request's stream stays
-// open: Chromium ignores the close and its code if STOP_SENDING comes with it.
+// open and unread: Chromium ignores the close and its code if STOP_SENDING comes with it, or if the end of its own direction is read at once.
 func (l *line) quitLater(c *conn) {
 	time.AfterFunc(quitAfter, func() {
 		c.wt.CancelRead(codeGone)
