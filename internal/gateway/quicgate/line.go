@@ -22,6 +22,7 @@ type line struct {
 
 	mu       sync.Mutex
 	requests int           // streams of HTTP/3 that are served
+	served   time.Time     // when the last of them was
 	session  *conn         // nil: none was opened
 	opened   chan struct{} // closed when the session is ready, or the connection has ended; nil: no stream waits for it
 	over     bool
@@ -113,10 +114,20 @@ func (l *line) request(str *quic.Stream) {
 	l.h3.HandleRequestStream(str)
 	l.mu.Lock()
 	l.requests--
+	l.served = time.Now()
 	l.mu.Unlock()
 	if l.gate.isStopping() && !l.hadSession() {
-		l.quitIfIdle()
+		l.quitSoon()
 	}
+}
+
+// quitSoon closes a connection without a session, some time after the end of its last request: a close discards what the client has not got of
+// the answer.
+func (l *line) quitSoon() {
+	l.mu.Lock()
+	due := l.served.Add(l.gate.cfg.linger)
+	l.mu.Unlock()
+	time.AfterFunc(time.Until(due), l.quitIfIdle)
 }
 
 // settle accepts streams of the client's direction alone until the one with its SETTINGS has come. It does not wait for more: QPACK's are not used, and

@@ -114,7 +114,7 @@ const (
 	silentTimeout = 90 * time.Second // without any packet of the peer
 	keepAlive     = 40 * time.Second // after which a silent peer is asked for a packet
 	answerAfter   = 5 * time.Second  // for the acknowledgement of a sign of life
-	lingerFor     = time.Second      // for the client's end of the stream after the server's
+	lingerFor     = time.Second      // for the client's end of the stream after the server's, and for the last answer of a connection when the server stops
 	flushFor      = 5 * time.Second  // for the last frames of a session
 	quitAfter     = 2 * time.Second  // for a client to close the connection whose session has ended
 

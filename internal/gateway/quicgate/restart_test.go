@@ -4,13 +4,18 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
+	"io"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/quic-go/quic-go"
+	"github.com/quic-go/quic-go/http3"
 
 	"godwit.dev/godwit/internal/gateway/gatetest"
 	"godwit.dev/godwit/internal/gateway/quicgate"
@@ -160,4 +165,38 @@ func subscribe(t *testing.T, c *client, topic string) {
 	if text, err := c.Next(patient(t)); err != nil || !strings.Contains(text, "pong") {
 		t.Fatalf("%s, %v", text, err)
 	}
+}
+
+// A request is under way when the server stops. Its answer arrives whole.
+func TestAnswersArriveAlthoughTheServerStops(t *testing.T) {
+	s := start(t, quicgate.Config{})
+	d := doorOf(s)
+	begun, stopping := make(chan struct{}), make(chan struct{})
+	text := strings.Repeat("x", 300<<10)
+	s.Mux.HandleFunc("/slow", func(w http.ResponseWriter, _ *http.Request) {
+		close(begun)
+		<-stopping
+		_, _ = io.WriteString(w, text)
+	})
+	tr := &http3.Transport{TLSClientConfig: d.dialer().TLSClientConfig}
+	defer tr.Close()
+	answered := make(chan error, 1)
+	go func() {
+		resp, err := (&http.Client{Transport: tr}).Get("https://" + d.addr + "/slow")
+		if err == nil {
+			var b []byte
+			if b, err = io.ReadAll(resp.Body); err == nil && string(b) != text {
+				err = fmt.Errorf("%d bytes came of %d", len(b), len(text))
+			}
+		}
+		answered <- err
+	}()
+	<-begun
+	var stopped sync.WaitGroup
+	stopped.Go(d.stop)
+	close(stopping)
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+	stopped.Wait()
 }

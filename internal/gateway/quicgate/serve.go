@@ -45,7 +45,7 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 	g.mu.Unlock()
 	for _, l := range all {
 		if !l.hadSession() { // where there was one, the connection ends soon after it, so that its close arrives
-			l.quitIfIdle()
+			l.quitSoon()
 		}
 	}
 	closed := make(chan struct{})

@@ -38,6 +38,7 @@ type door struct {
 	*quicgate.Gateway
 	addr  string
 	roots *x509.CertPool
+	stop  func() // ends serving and waits for it
 }
 
 // mount serves QUIC beside a server.
@@ -60,16 +61,17 @@ func mountWith(t testing.TB, s *gatetest.Server, cfg quicgate.Config) {
 			t.Errorf("serving ended with %v", err)
 		}
 	}()
-	t.Cleanup(func() {
+	d.stop = sync.OnceFunc(func() {
 		cancel()
 		<-served
-		stop, end := context.WithTimeout(context.Background(), time.Second)
+		stop, end := context.WithTimeout(context.Background(), 3*time.Second)
 		defer end()
 		if err := d.Shutdown(stop); err != nil {
 			t.Error(err)
 		}
 		_ = pc.Close()
 	})
+	t.Cleanup(d.stop)
 }
 
 func doorOf(s *gatetest.Server) *door {
