@@ -122,7 +122,7 @@ const (
 	lineBytes      = 60 << 10 // what a connection costs
 
 	mostShaking = 1024 // handshakes under way: each costs the CPU time of a signature, and what a connection costs
-	retryAbove  = 100  // handshakes a second of addresses that have not proved themselves; above, they get a retry token first
+	retryAbove  = 20   // handshakes a second of addresses that have not proved themselves; above, they get a retry token first
 
 	packetBytes  = 1200     // of UDP's payload, RFC 9000, section 14
 	streamWindow = 64 << 10 // of received bytes, at first; it grows while the server reads quickly

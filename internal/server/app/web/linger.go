@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Limits of what is read of a body after its request was refused.
+// Limits of the rest of a body that is read after its request was refused.
 const (
 	lingerBytes = 64 << 20
 	lingerFor   = 5 * time.Second
