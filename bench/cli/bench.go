@@ -223,3 +223,8 @@ func (b *bench) measure(cmd *cobra.Command, run func(context.Context, scenario.C
 	}
 	return errors.Join(b.show(r), err) // show the measurements made before the failure, too
 }
+
+// startsAll refuses --url for a measurement that needs processes of its own.
+func startsAll(name string) error {
+	return command.Usagef("%s starts all processes by itself: leave out --url", name)
+}

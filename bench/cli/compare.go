@@ -85,7 +85,7 @@ func (b *bench) compareCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			b.runs = runs
 			if b.url != "" {
-				return command.Usagef("compare starts all servers by itself: leave out --url")
+				return startsAll("compare")
 			}
 			if s.Sessions < 1 || s.Fan < 1 || s.For <= 0 {
 				return command.Usagef("--sessions, --fan and --for must be positive")

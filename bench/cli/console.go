@@ -18,7 +18,7 @@ func (b *bench) consoleCommand() *cobra.Command {
 		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if b.url != "" {
-				return command.Usagef("console starts a server by itself: leave out --url")
+				return startsAll("console")
 			}
 			if d.Recipients < 1 || d.Times < 1 {
 				return command.Usagef("--recipients and --times must be at least 1")

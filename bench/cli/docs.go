@@ -18,7 +18,7 @@ func (b *bench) docsCommand() *cobra.Command {
 		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if b.url != "" {
-				return command.Usagef("docs starts a server by itself: leave out --url")
+				return startsAll("docs")
 			}
 			if d.Searches < 1 {
 				return command.Usagef("--searches must be at least 1")

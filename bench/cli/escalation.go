@@ -20,7 +20,7 @@ func (b *bench) escalationCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case b.url != "":
-				return command.Usagef("escalation starts all processes by itself: leave out --url")
+				return startsAll("escalation")
 			case e.Each < 0 || e.After <= 0 || e.Campaign < 0 || e.Cap < 1 || e.Rate <= 0 || e.Find < 0 || e.Beside <= 0:
 				return command.Usagef("--each, --campaign and --find must not be negative; --after, --cap, --rate and --beside must be positive")
 			case e.Pairs < 0 || e.For <= 0 || e.Armed < 0 || e.Sends < 0:

@@ -19,7 +19,7 @@ func (b *bench) gatewayCommand() *cobra.Command {
 		Args:  command.Exactly(),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if b.url != "" {
-				return command.Usagef("gateway starts all processes by itself: leave out --url")
+				return startsAll("gateway")
 			}
 			if g.Conns < 1 || g.For <= 0 || g.Works < 0 {
 				return command.Usagef("--connections and --for must be positive")

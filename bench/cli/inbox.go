@@ -21,7 +21,7 @@ func (b *bench) inboxCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case b.url != "":
-				return command.Usagef("inbox starts all processes by itself: leave out --url")
+				return startsAll("inbox")
 			case in.Recipients < 0 || in.Pairs < 0:
 				return command.Usagef("--recipients and --pairs must not be negative")
 			case in.Kept < 1 || in.Kept > inbox.MaxKept || in.Reads < 1 || in.Size < 1 || in.For <= 0:

@@ -46,7 +46,7 @@ func (b *bench) nammayatriCommand() *cobra.Command {
 func (b *bench) checkNammayatri(s *scenario.Nammayatri) error {
 	switch {
 	case b.url != "":
-		return command.Usagef("nammayatri starts all processes by itself, also Redis: leave out --url")
+		return startsAll("nammayatri")
 	case s.Clients < 1 || s.Publishers < 1 || s.Size < 1 || s.For <= 0 || s.CostFor <= 0 || s.Settle <= 0:
 		return command.Usagef("--clients, --publishers, --size, --for, --cost-for and --settle must be positive")
 	case s.Shards < 1 || s.Shards&(s.Shards-1) != 0:

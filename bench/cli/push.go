@@ -20,7 +20,7 @@ func (b *bench) pushCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case b.url != "":
-				return command.Usagef("push starts all processes by itself: leave out --url")
+				return startsAll("push")
 			case p.Devices < 0 || p.Sessions < 0:
 				return command.Usagef("--devices and --sessions must not be negative")
 			case p.Publishers < 1 || p.Size < 1 || p.Size > 4096 || p.For <= 0 || p.Warmup < 0 || p.Settle <= 0:

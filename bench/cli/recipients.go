@@ -20,7 +20,7 @@ func (b *bench) recipientsCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case b.url != "":
-				return command.Usagef("recipients starts its server by itself: leave out --url")
+				return startsAll("recipients")
 			case s.Recipients < 1 || s.Publishers < 1 || s.Settle <= 0:
 				return command.Usagef("--recipients, --publishers and --settle must be positive")
 			}

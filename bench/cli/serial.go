@@ -35,7 +35,7 @@ signal, push, request) by stage, the share of each goroutine and lock that only 
 				return command.Usagef("--threads must be from 1 to %d, --for positive, --clients and --publishers not negative", mostThreads)
 			}
 			if b.url != "" {
-				return command.Usagef("serial starts its server by itself: leave out --url")
+				return startsAll("serial")
 			}
 			return b.measure(cmd, func(ctx context.Context, c scenario.Common) (*report.Result, error) {
 				s.Common = c

@@ -20,7 +20,7 @@ func (b *bench) sourcesCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case b.url != "":
-				return command.Usagef("sources starts all processes by itself, also PostgreSQL: leave out --url")
+				return startsAll("sources")
 			case s.Clients < 1 || s.Writers < 1 || s.Rate <= 0 || s.Size < 1 || s.For <= 0:
 				return command.Usagef("--clients, --writers, --rate, --size and --for must be positive")
 			case s.Warmup < 0 || s.Rows < 0 || s.Bulk < 0 || s.Other < 0:
