@@ -43,10 +43,16 @@ func welcomed(t *testing.T, s *gatetest.Server, device string) *client {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text, err := c.Next(patient(t)); err != nil || !strings.Contains(text, "welcome") {
-		t.Fatalf("%s, %v; want a welcome", text, err)
-	}
+	c.gets(t, "welcome")
 	return c
+}
+
+// gets checks that the next frame contains want.
+func (c *client) gets(t *testing.T, want string) {
+	t.Helper()
+	if text, err := c.Next(patient(t)); err != nil || !strings.Contains(text, want) {
+		t.Fatalf("%.100s, %v; want %s", text, err, want)
+	}
 }
 
 // closes reads to the end of the stream, ends the client's side, and checks the session's close.
@@ -103,9 +109,7 @@ func TestQuerySaysWhoTheClientIs(t *testing.T) {
 	if err := c.Send(t.Context(), `{"hello":{}}`); err != nil {
 		t.Fatal(err)
 	}
-	if text, err := c.Next(patient(t)); err != nil || !strings.Contains(text, `"recipient":"driver-1"`) {
-		t.Fatalf("%s, %v; want a welcome of driver-1", text, err)
-	}
+	c.gets(t, `"recipient":"driver-1"`)
 	if all, _, _ := s.Hub.Sessions(t.Context(), gatetest.App, []string{"driver-1"}); len(all[0]) != 1 || all[0][0].Device != "tab" || all[0][0].Gateway != "quic" {
 		t.Errorf("presence says %+v", all[0])
 	}
@@ -222,18 +226,14 @@ func TestTopicsComeAsDatagramsToThoseWhoAsk(t *testing.T) {
 		}
 	}
 	for _, want := range []string{"welcome", "pong"} {
-		if text, err := c.Next(patient(t)); err != nil || !strings.Contains(text, want) {
-			t.Fatalf("%s, %v; want %s", text, err, want)
-		}
+		c.gets(t, want)
 	}
 	publish(t, s, "news.a", `"short"`)
 	if b, err := sess.ReceiveDatagram(patient(t)); err != nil || !strings.Contains(string(b), `"news.a"`) || b[0] != '{' {
 		t.Errorf("the datagram is %q, %v", b, err)
 	}
 	publish(t, s, "news.b", `"`+strings.Repeat("long", 1000)+`"`)
-	if text, err := c.Next(patient(t)); err != nil || !strings.Contains(text, `"news.b"`) {
-		t.Errorf("what fits no datagram is %.80s, %v", text, err)
-	}
+	c.gets(t, `"news.b"`)
 }
 
 func TestHTTP3ServesTheSameHandler(t *testing.T) {

@@ -237,7 +237,7 @@ func refusal(h http.Header, p *problem.Problem) []byte {
 		h.Set("WWW-Authenticate", `Bearer realm="godwit"`)
 	}
 	if p.Status == http.StatusRequestEntityTooLarge {
-		h.Set("Connection", "close") // the server does not read the rest of the body
+		h.Set("Connection", "close") // the rest of the body may be long: nothing follows it
 	}
 	if p.RetryAfter > 0 {
 		h.Set("Retry-After", strconv.Itoa(p.RetrySeconds()))
