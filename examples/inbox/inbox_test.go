@@ -41,7 +41,7 @@ func serve(t *testing.T, server *blackbox.Server) string {
 
 func TestWhatIsPublishedIsInTheListAndAnsweredThere(t *testing.T) {
 	blackbox.Long(t)
-	chromium := blackbox.Tool(t, "chromium", "google-chrome", "chromium-browser")
+	chromium := blackbox.Pages(t)
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
 	site, api := serve(t, server), server.API()
 	readme, err := os.ReadFile("README.md")

@@ -269,7 +269,7 @@ func kill(t *testing.T, p *process) {
 
 func TestThePageShowsWhatHappens(t *testing.T) {
 	s, _ := start(t)
-	chromium := blackbox.Tool(t, "chromium", "google-chrome", "chromium-browser")
+	chromium := blackbox.Pages(t)
 	ctx, cancel := context.WithTimeout(t.Context(), blackbox.Patience)
 	defer cancel()
 	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox)...)

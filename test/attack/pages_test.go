@@ -107,7 +107,7 @@ func (e *evil) work(t *testing.T, s *blackbox.Server) {
 // browser starts a browser that has signed in to the console.
 func browser(t *testing.T, s *blackbox.Server) context.Context {
 	t.Helper()
-	chromium := blackbox.Tool(t, "chromium", "google-chrome", "chromium-browser")
+	chromium := blackbox.Pages(t)
 	ctx, cancel := context.WithTimeout(t.Context(), 2*blackbox.Patience)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox)...)

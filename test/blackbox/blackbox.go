@@ -55,6 +55,19 @@ func Tool(t testing.TB, names ...string) string {
 	return ""
 }
 
+// Chromium finds the browser, with windows: push and permissions need it.
+func Chromium(t testing.TB) string {
+	t.Helper()
+	return Tool(t, "chromium", "google-chrome", "chromium-browser")
+}
+
+// Pages finds the browser for pages that need neither push nor permissions: Chromium without windows, if it is there, since that takes two
+// thirds of the time.
+func Pages(t testing.TB) string {
+	t.Helper()
+	return Tool(t, "chromium-headless-shell", "chromium", "google-chrome", "chromium-browser")
+}
+
 // Skip skips a test because something is missing on the machine. In CI, where nothing may be missing, it fails the test.
 func Skip(t testing.TB, format string, args ...any) {
 	t.Helper()

@@ -32,7 +32,7 @@ type browserResult struct {
 // origin is refused.
 func TestBrowser(t *testing.T) {
 	blackbox.Long(t)
-	chromium := blackbox.Tool(t, "chromium", "google-chrome", "chromium-browser")
+	chromium := blackbox.Chromium(t)
 	server := blackbox.Start(t, blackbox.Dev())
 	ctx, api := timeout(t), server.API()
 	for _, recipient := range []string{"browser-ws", "browser-sse"} {

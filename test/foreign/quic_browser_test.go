@@ -117,7 +117,7 @@ func (s *quicServer) opens(ctx context.Context, t *testing.T, browser string, co
 		}
 		return site
 	}
-	chromium := blackbox.Tool(t, "chromium", "google-chrome", "chromium-browser")
+	chromium := blackbox.Chromium(t)
 	// The exception is for the WebSocket; WebTransport goes by the hash.
 	visit(ctx, t, chromium, site.URL, "--ignore-certificate-errors")
 	return site

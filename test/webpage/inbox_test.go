@@ -177,6 +177,7 @@ func (h *harbour) byKeyboard(b maker) {
 	v.seesText("Notifications")
 	v.hits("Tab", "Enter")
 	v.seesText("Mark all as read")
+	v.seesText("The lamp is lit")
 	v.hits("Tab", "Tab", "Tab", "Tab")
 	v.until("the first item has the focus", `active()?.dataset.id === "lamp"`)
 	v.hits("ArrowDown")

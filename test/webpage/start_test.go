@@ -115,7 +115,7 @@ type visitor struct {
 // visits opens a website in a browser of its own.
 func visits(t *testing.T, site *website, address json.RawMessage) *visitor {
 	t.Helper()
-	v := &visitor{newPerson(t, site.origin), site}
+	v := &visitor{newPersonIn(t, blackbox.Chromium(t), site.origin), site}
 	script := fmt.Sprintf("(%s)(%s)", pushService, address)
 	v.does("come", chromedp.ActionFunc(func(ctx context.Context) error {
 		_, err := page.AddScriptToEvaluateOnNewDocument(script).Do(ctx)

@@ -28,8 +28,14 @@ type person struct {
 }
 
 func newPerson(t *testing.T, base string) *person {
-	chromium := blackbox.Tool(t, "chromium", "google-chrome", "chromium-browser")
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox, chromedp.WindowSize(1200, 860))
+	t.Helper()
+	return newPersonIn(t, blackbox.Pages(t), base)
+}
+
+// newPersonIn starts a browser.
+func newPersonIn(t *testing.T, browser, base string) *person {
+	t.Helper()
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.NoSandbox, chromedp.WindowSize(1200, 860))
 	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, fmt.Errorf("the browser was not done in %s", patience))
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, opts...)

@@ -12,7 +12,7 @@ import { eventually } from "./support/wait.js";
 let browser: Browser;
 
 beforeAll(async () => {
-  if (haveBrowser) browser = await launch();
+  if (haveBrowser) browser = await launch({ push: true });
 });
 
 afterAll(() => browser?.close());
