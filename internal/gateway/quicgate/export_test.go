@@ -12,6 +12,9 @@ func Brisk() Config {
 	return Config{patience: 200 * time.Millisecond, answer: 50 * time.Millisecond, linger: 50 * time.Millisecond}
 }
 
+// Patient lets an answer take a minute to arrive.
+func Patient() Config { return Config{linger: time.Minute} }
+
 // Suspect uses up the handshakes that need no retry token.
 func (g *Gateway) Suspect() { g.retries.SetBurst(0); g.retries.SetLimit(0) }
 

@@ -122,12 +122,18 @@ func (l *line) request(str *quic.Stream) {
 }
 
 // quitSoon closes a connection without a session, some time after the end of its last request: a close discards what the client has not got of
-// the answer.
+// the answer. While a request is served nothing happens: its end comes back here.
 func (l *line) quitSoon() {
 	l.mu.Lock()
-	due := l.served.Add(l.gate.cfg.linger)
+	idle, rest := l.idle(), time.Until(l.served.Add(l.gate.cfg.linger))
 	l.mu.Unlock()
-	time.AfterFunc(time.Until(due), l.quitIfIdle)
+	switch {
+	case !idle:
+	case rest > 0:
+		time.AfterFunc(rest, l.quitSoon)
+	default:
+		l.quit()
+	}
 }
 
 // settle accepts streams of the client's direction alone until the one with its SETTINGS has come. It does not wait for more: QPACK's are not used, and
@@ -282,14 +288,24 @@ func (l *line) hadSession() bool {
 	return l.session != nil
 }
 
-// quitIfIdle closes a connection that serves neither a session nor a request.
+// idle reports whether the connection serves neither a session nor a request. l.mu is held.
+func (l *line) idle() bool {
+	return l.requests == 0 && (l.session == nil || l.session.finished())
+}
+
+// quitIfIdle closes an idle connection.
 func (l *line) quitIfIdle() {
 	l.mu.Lock()
-	idle := l.requests == 0 && (l.session == nil || l.session.finished())
+	idle := l.idle()
 	l.mu.Unlock()
 	if idle {
-		_ = l.conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "") // it is open, or closed already
+		l.quit()
 	}
+}
+
+// quit closes the connection.
+func (l *line) quit() {
+	_ = l.conn.CloseWithError(quic.ApplicationErrorCode(http3.ErrCodeNoError), "") // it is open, or closed already
 }
 
 // route serves the requests of HTTP/3. net/http's deadlines have no like there, so they are set here.

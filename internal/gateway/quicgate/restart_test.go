@@ -163,7 +163,7 @@ func subscribe(t *testing.T, c *client, topic string) {
 
 // A request is under way when the server stops. Its answer arrives whole.
 func TestAnswersArriveAlthoughTheServerStops(t *testing.T) {
-	s := start(t, quicgate.Config{})
+	s := start(t, quicgate.Patient())
 	d := doorOf(s)
 	begun, stopping := make(chan struct{}), make(chan struct{})
 	text := strings.Repeat("x", 300<<10)
@@ -192,5 +192,6 @@ func TestAnswersArriveAlthoughTheServerStops(t *testing.T) {
 	if err := <-answered; err != nil {
 		t.Error(err)
 	}
+	_ = tr.Close()
 	stopped.Wait()
 }

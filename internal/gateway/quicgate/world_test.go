@@ -64,7 +64,7 @@ func mountWith(t testing.TB, s *gatetest.Server, cfg quicgate.Config) {
 	d.stop = sync.OnceFunc(func() {
 		cancel()
 		<-served
-		stop, end := context.WithTimeout(context.Background(), 3*time.Second)
+		stop, end := context.WithTimeout(context.Background(), time.Minute)
 		defer end()
 		if err := d.Shutdown(stop); err != nil {
 			t.Error(err)
