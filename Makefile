@@ -47,8 +47,8 @@ PACKAGES ?= ./...
 # with it, so one gateway stands for them. No package that has the whole server in it is among them, since all of it would be compiled
 # twice. Servers of black-box tests are built without it.
 RACED ?= $(if $(filter ./...,$(PACKAGES)),$(addprefix ./,internal/engine/reactor/... internal/engine/timerwheel internal/engine/fair internal/engine/latency internal/feeds/event internal/notify/session internal/notify/mailbox internal/notify/delivery internal/objects/signal internal/messaging/pubsub internal/messaging/request internal/messaging/bus internal/cluster internal/gateway internal/gateway/admission internal/gateway/workergate internal/gateway/natsgate internal/gateway/wsgate internal/gateway/mqttgate/filterdb internal/gateway/mqttgate/wire internal/store/... internal/access internal/sending/dispatch internal/campaigns/campaign internal/notify/escalation internal/feeds/hook internal/feeds/sink/... internal/feeds/source/... internal/server/httpapi/direct),$(PACKAGES))
-# Without what a debugger reads a test's program is linked in two thirds of the time.
-TESTFLAGS ?= -vet=off -ldflags=-w -timeout 30m
+# Without what debuggers read a test's program is linked in two thirds of the time.
+TESTFLAGS ?= -vet=off -ldflags=-s -timeout 30m
 # The race detector stays out of SQLite, which is C translated to Go: it takes most of the time there, and watches nothing of
 # ours. Vetting is left to make lint.
 RACEFLAGS := -race -gcflags=modernc.org/...=-race=false
@@ -200,7 +200,7 @@ go-test: $(GOTESTSUM) $(if $(strip $(BESIDE)),$(TOOLS_BESIDE)) $(foreach p,$(TOO
 # What changed since this branch left main (SINCE names another commit), what imports it, and one walk through the built program. Tests
 # wait more than they compute, so twice as many packages run at once as there are cores, and four times as many tests of each; vetting
 # is left to make lint. What they write is kept in memory where there is room for it: to wait for a disk is left to make test.
-QUICK = $(GO) test -short -vet=off -ldflags=-w -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) -parallel $$((4 * $$(getconf _NPROCESSORS_ONLN))) -timeout 5m
+QUICK = $(GO) test -short -vet=off -ldflags=-s -p $$((2 * $$(getconf _NPROCESSORS_ONLN))) -parallel $$((4 * $$(getconf _NPROCESSORS_ONLN))) -timeout 5m
 .PHONY: quick
 quick: ## test what you changed, what imports it, and one walk through the program, in half a minute: -short, no race, nothing installed
 	@packages=$$($(GO) run ./tools/affected -short -near $(if $(SINCE),-since $(SINCE))); \

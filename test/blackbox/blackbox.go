@@ -133,9 +133,9 @@ func Build(t testing.TB, name, pkg string, goArgs ...string) string {
 		goArgs = []string{"build"}
 	}
 	// A cold build may take long: only the test run's own time limits it.
-	cmd := exec.CommandContext(context.Background(), "go", append(goArgs, "-o", out, pkg)...)
+	cmd := exec.CommandContext(context.Background(), "go", append(goArgs, "-ldflags=-s -w", "-o", out, pkg)...)
 	cmd.Dir = Root()
-	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // as the product is built
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // this and -ldflags: as the product is built
 	if slices.Contains(goArgs, "-race") {
 		cmd.Env = append(cmd.Env, "CGO_ENABLED=1") // which the race detector needs
 	}

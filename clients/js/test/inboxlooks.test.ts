@@ -101,12 +101,9 @@ describe.runIf(haveBrowser)("the element", () => {
     });
     await bell(page).click();
     await page.getByRole("button", { name: "Settings" }).click();
-    await expect.poll(() => page.getByRole("rowheader").allTextContents()).toEqual([
-      "Offers",
-      "alarm",
-      "other",
-      "Everything else",
-    ]);
+    await expect
+      .poll(() => page.getByRole("rowheader").allTextContents())
+      .toEqual(["Offers", "alarm", "other", "Everything else"]);
     await page.getByRole("checkbox", { name: "Offers: Android" }).uncheck();
     await page.getByText("Saved").waitFor();
     expect(backend.preferences).toEqual({
@@ -208,7 +205,9 @@ describe.runIf(haveBrowser)("the element", () => {
       await bell(page).click();
       await eventually("it is within the window", async () => {
         const box = await page.getByRole("dialog").boundingBox();
-        return !!box && box.x >= 0 && box.y >= 0 && box.x + box.width <= size.width && box.y + box.height <= size.height;
+        return (
+          !!box && box.x >= 0 && box.y >= 0 && box.x + box.width <= size.width && box.y + box.height <= size.height
+        );
       });
     }
   });

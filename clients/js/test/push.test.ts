@@ -55,9 +55,9 @@ describe.runIf(haveBrowser)("a visitor", () => {
       locale: expect.any(String),
     });
     await expect.poll(() => visitor.page.getByRole("dialog").count()).toBe(0);
-    await expect.poll(() => visitor.page.evaluate(() => localStorage.getItem("test-subscription /godwit/"))).toContain(
-      JSON.stringify([...Buffer.from(backend.key, "base64url")]),
-    );
+    await expect
+      .poll(() => visitor.page.evaluate(() => localStorage.getItem("test-subscription /godwit/")))
+      .toContain(JSON.stringify([...Buffer.from(backend.key, "base64url")]));
     expect(visitor.errors).toEqual([]);
   });
 

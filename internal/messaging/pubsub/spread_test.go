@@ -32,7 +32,7 @@ func TestManySessionsGetMessagesInTheirOrder(t *testing.T) {
 		for _, sessions := range []int{2*spreadFrom - 1, 2 * spreadFrom, 8*spreadFrom + 7} {
 			spreading(t, spreaders, sessions, func(w *world, all []*client) {
 				var names []string
-				for n := range 200 {
+				for n := range 40 {
 					names = append(names, fmt.Sprint("rides.", n))
 				}
 				w.publish(names...)
