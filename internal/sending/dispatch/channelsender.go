@@ -121,9 +121,8 @@ func (l *channelSender) idle(ctx context.Context) (done bool, err error) {
 
 // take handles each of these deliveries: it is sent, postponed, or ended unsent. When take returns, the backlog has stored which.
 func (l *channelSender) take(ctx context.Context, ds []Delivery) (err error) {
-	// After a change of the channel's settings, the sender is a new one.
-	if l.sender, err = l.d.Sender(ctx, l.job.work.App, l.channel); err != nil {
-		return &ChannelError{Channel: l.channel, Err: err}
+	if l.sender, err = l.d.current(ctx, l.job.work.App, l.channel); err != nil {
+		return err
 	}
 	l.pacer, _ = l.sender.(push.Pacer)
 	b := batch{of: l, ctx: ctx}

@@ -23,6 +23,8 @@ type Senders interface {
 // Config holds the parts of a Dispatcher.
 type Config struct {
 	Senders Senders
+	// Reload reads the settings of channels anew, which another node may have changed a moment ago; nil: Senders know all changes.
+	Reload func(ctx context.Context) error
 	// Channels are the channels for which Senders may have senders.
 	Channels []push.Channel
 	Tracer   Tracer // nil: there is none
@@ -43,6 +45,7 @@ type Tracer interface {
 type Dispatcher struct {
 	Senders // that it sends with
 
+	reload   func(ctx context.Context) error
 	channels []push.Channel
 	tracer   Tracer
 	badge    func(ctx context.Context, app, recipient string, ch push.Channel) *int
@@ -64,7 +67,7 @@ func New(cfg Config) (*Dispatcher, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Dispatcher{Senders: cfg.Senders, channels: cfg.Channels, tracer: cfg.Tracer, badge: cfg.Badge, now: cfg.Now, log: cfg.Log, paces: pace.NewScopes(), cases: newCases(), metrics: newMetrics(cfg.Channels)}, nil
+	return &Dispatcher{Senders: cfg.Senders, reload: cfg.Reload, channels: cfg.Channels, tracer: cfg.Tracer, badge: cfg.Badge, now: cfg.Now, log: cfg.Log, paces: pace.NewScopes(), cases: newCases(), metrics: newMetrics(cfg.Channels)}, nil
 }
 
 // Unblock allows an app's refused credentials to be tried again, after a person has checked them.
@@ -76,4 +79,20 @@ func (d *Dispatcher) Unblock(app string) {
 // IsStop reports whether an error only says that the work is being stopped.
 func IsStop(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
+}
+
+// current returns an app's sender for a channel: after a change of the channel's settings a new one. It fails with a *ChannelError, which ends
+// or holds what waits for the channel, only by settings that were read after the call.
+func (d *Dispatcher) current(ctx context.Context, app string, ch push.Channel) (push.Sender, error) {
+	sender, err := d.Sender(ctx, app, ch)
+	if err != nil && d.reload != nil {
+		if err := d.reload(ctx); err != nil {
+			return nil, err
+		}
+		sender, err = d.Sender(ctx, app, ch)
+	}
+	if err != nil {
+		return nil, &ChannelError{Channel: ch, Err: err}
+	}
+	return sender, nil
 }

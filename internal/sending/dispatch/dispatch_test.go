@@ -301,6 +301,42 @@ func TestAChannelThatCannotSendEndsTheJob(t *testing.T) {
 	})
 }
 
+// Another node has set the channel up a moment ago.
+func TestAChannelIsReadAnewBeforeTheJobEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		known := &late{Senders: none{}}
+		reload := func(context.Context) error { known.Senders = &service{}; return nil }
+		d, err := New(Config{Senders: known, Channels: push.Channels(), Reload: reload})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newRows(1)
+		s.send(t, d)
+		if n := s.count(Accepted); n != 1 {
+			t.Errorf("%d were accepted, want 1", n)
+		}
+	})
+}
+
+// Whether the channel is set up is unknown then.
+func TestSettingsThatCannotBeReadAreNoChannelThatCannotSend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		away := errors.New("the store is away")
+		d, err := New(Config{Senders: none{}, Channels: push.Channels(), Reload: func(context.Context) error { return away }})
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = newRows(1).begin(t, t.Context(), d, Work{})()
+		var unable *ChannelError
+		if !errors.Is(err, away) || errors.As(err, &unable) {
+			t.Errorf("it ended with %v", err)
+		}
+	})
+}
+
+// late has the senders that it was given last.
+type late struct{ Senders }
+
 // none has no senders, like an app that has set nothing up.
 type none struct{}
 

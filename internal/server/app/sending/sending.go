@@ -88,7 +88,7 @@ func (s *Sending) press(tokens *sealed.Tokens) telegram.PressFunc {
 
 // startDispatch starts the dispatcher, which paces and makes the sending attempts of all services.
 func startDispatch(g *ground.Ground, channels *channel.Service, badges *badge.Service) (*dispatch.Dispatcher, error) {
-	cfg := dispatch.Config{Senders: channels, Channels: channels.Sending(), Now: g.Stores.Clock, Log: g.Log}
+	cfg := dispatch.Config{Senders: channels, Reload: channels.Reload, Channels: channels.Sending(), Now: g.Stores.Clock, Log: g.Log}
 	if g.Tracer != nil {
 		cfg.Tracer = g.Tracer
 	}
