@@ -2,6 +2,7 @@ package escalation
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -170,7 +171,10 @@ func (s *Service) withdraw(ctx, hard context.Context, sends []Send) {
 }
 
 func (s *Service) withdrawOne(ctx, hard context.Context, one *Send) {
-	sender, err := s.cfg.Dispatch.Sender(ctx, one.App, one.Channel)
+	sender, err := s.cfg.Dispatch.Current(ctx, one.App, one.Channel)
+	if unable := (*dispatch.ChannelError)(nil); err != nil && !errors.As(err, &unable) {
+		return // the store is away; the withdrawal follows after the next start
+	}
 	failed := err
 	if err == nil {
 		d := dispatch.Delivery{EndpointID: one.EndpointID, Recipient: one.Recipient, Address: one.Address}
