@@ -169,9 +169,7 @@ func limited(t *testing.T, files int) blackbox.Option {
 	t.Helper()
 	script := filepath.Join(t.TempDir(), "godwit")
 	text := fmt.Sprintf("#!/bin/sh\nulimit -n %d\nexec '%s' \"$@\"\n", files, blackbox.Binary(t, false))
-	if err := os.WriteFile(script, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	blackbox.WriteProgram(t, script, []byte(text))
 	return blackbox.Program(script)
 }
 

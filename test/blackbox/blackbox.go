@@ -12,6 +12,7 @@ import (
 	"runtime/debug"
 	"slices"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -133,7 +134,7 @@ func Build(t testing.TB, name, pkg string, goArgs ...string) string {
 		goArgs = []string{"build"}
 	}
 	// A cold build may take long: only the test run's own time limits it.
-	cmd := exec.CommandContext(context.Background(), "go", append(goArgs, "-ldflags=-s -w", "-o", out, pkg)...)
+	cmd := exec.CommandContext(context.Background(), "go", append(goArgs, "-ldflags=-s -w", "-buildvcs=false", "-o", out, pkg)...)
 	cmd.Dir = Root()
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // this and -ldflags: as the product is built
 	if slices.Contains(goArgs, "-race") {
@@ -144,6 +145,17 @@ func Build(t testing.TB, name, pkg string, goArgs ...string) string {
 	}
 	built[name] = out
 	return out
+}
+
+// WriteProgram writes a program or a script. Meanwhile this process starts no other one: that would have the file open for writing for a
+// moment, and until then the kernel refuses to execute it ("text file busy").
+func WriteProgram(t testing.TB, name string, text []byte) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(name, text, 0o755); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
 }
 
 func lockFile(name string) (unlock func(), err error) {

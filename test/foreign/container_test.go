@@ -32,12 +32,10 @@ func newContainer(t *testing.T) *container {
 		}
 	}
 	text, err := os.ReadFile(blackbox.Binary(t, false))
-	if err == nil {
-		err = os.WriteFile(filepath.Join(c.root, inImage), text, 0o755) //nolint:gosec // a program
-	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	blackbox.WriteProgram(t, filepath.Join(c.root, inImage), text)
 	c.env = []string{"GODWIT_DATA=/var/lib/godwit", "GODWIT_HTTP_ADDR=127.0.0.1:" + c.port, "GODWIT_GRPC_ADDR=127.0.0.1:0"}
 	if out, err := c.exec("version").CombinedOutput(); err != nil {
 		blackbox.Skip(t, "a root filesystem of its own needs user namespaces: %v\n%s", err, out)
@@ -95,12 +93,8 @@ func (c *container) person(env ...string) *person {
 	docker := fmt.Sprintf("#!/bin/sh\n# docker exec NAME godwit ARGS…\nshift 3\nexec %s --user --map-root-user %s %s %s \"$@\"\n",
 		blackbox.Tool(c, "unshare"), blackbox.Tool(c, "chroot"), c.root, inImage)
 	script := filepath.Join(bin, "docker")
-	if err := os.WriteFile(script, []byte("#!/bin/sh\nexec env -i "+strings.Join(c.env, " ")+" "+script+"-exec \"$@\"\n"), 0o755); err != nil { //nolint:gosec // a program
-		c.Fatal(err)
-	}
-	if err := os.WriteFile(script+"-exec", []byte(docker), 0o755); err != nil { //nolint:gosec // a program
-		c.Fatal(err)
-	}
+	blackbox.WriteProgram(c, script, []byte("#!/bin/sh\nexec env -i "+strings.Join(c.env, " ")+" "+script+"-exec \"$@\"\n"))
+	blackbox.WriteProgram(c, script+"-exec", []byte(docker))
 	if err := os.Symlink(blackbox.Binary(c, false), filepath.Join(bin, "godwit")); err != nil {
 		c.Fatal(err)
 	}
