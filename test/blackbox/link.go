@@ -17,6 +17,43 @@ type Link interface {
 	Cut()
 }
 
+// attended is a link that is read all the time.
+type attended struct {
+	Link
+	frames chan *Frame
+	err    error // set before frames is closed
+}
+
+// Attended returns the same link, read all the time: so the server's heartbeats are answered while a test does something else. It keeps up to
+// a thousand frames.
+func Attended(l Link) Link {
+	a := &attended{Link: l, frames: make(chan *Frame, 1000)}
+	go func() {
+		defer close(a.frames)
+		for {
+			f, err := l.Next(context.Background())
+			if err != nil {
+				a.err = err
+				return
+			}
+			a.frames <- f
+		}
+	}()
+	return a
+}
+
+func (a *attended) Next(ctx context.Context) (*Frame, error) {
+	select {
+	case f, more := <-a.frames:
+		if !more {
+			return nil, a.err
+		}
+		return f, nil
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
+
 // Frame is a server frame of any transport. Exactly one pointer is set.
 type Frame struct {
 	Welcome      *Welcome      `json:"welcome"`

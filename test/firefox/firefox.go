@@ -72,7 +72,7 @@ func Start(t testing.TB, profile, settings string) *Firefox {
 		t.Fatal(err)
 	}
 	t.Cleanup(f.Kill)
-	ctx, cancel := context.WithTimeout(t.Context(), blackbox.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*blackbox.Patience) // on a busy machine it takes more than a minute to start
 	defer cancel()
 	address, err := bidiAddress(said)
 	if err != nil {

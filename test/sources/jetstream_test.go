@@ -40,7 +40,7 @@ func newDesk(t *testing.T, r *readers) *desk {
 		t.Fatal(err)
 	}
 	t.Cleanup(nc.Close)
-	if d.js, err = jetstream.New(nc); err == nil {
+	if d.js, err = jetstream.New(nc, jetstream.WithDefaultTimeout(blackbox.Patience)); err == nil {
 		_, err = d.js.CreateStream(t.Context(), jetstream.StreamConfig{Name: "NEWS", Subjects: []string{"news.>"}})
 	}
 	if err != nil {

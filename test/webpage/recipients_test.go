@@ -99,6 +99,7 @@ func TestThePageSaysWhyANotificationDidNotArrive(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(anna.Cut)
+	anna = blackbox.Attended(anna)
 	s.publish("ride-6", "anna")
 	s.gets(anna, "ride-6")
 	s.publish("ride-7", "anna")
@@ -121,6 +122,7 @@ func TestThePageSaysWhyANotificationDidNotArrive(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(hal.Cut)
+	hal = blackbox.Attended(hal)
 	s.call(http.MethodPost, "/v1/notifications", map[string]any{"id": "ride-10", "to": "hal", "title": "New ride", "ttl": "5s"})
 	s.gets(hal, "ride-10")
 	s.opens("/ui/notifications/ride-10?to=hal")

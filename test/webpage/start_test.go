@@ -300,6 +300,7 @@ func TestFreshServersReachABotAndALiveConnectionByTheirGuides(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(link.Cut)
+	link = blackbox.Attended(link)
 	p.reads("#step-page.done", "bo")
 	p.clicks("#test-form button")
 	n, err := blackbox.NextNotification(t.Context(), link)

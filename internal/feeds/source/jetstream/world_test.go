@@ -59,7 +59,7 @@ func (w *world) connect(login ...nats.Option) {
 		w.Fatal(err)
 	}
 	w.Cleanup(nc.Close)
-	if w.js, err = js.New(nc); err != nil {
+	if w.js, err = js.New(nc, js.WithDefaultTimeout(time.Minute)); err != nil {
 		w.Fatal(err)
 	}
 }
