@@ -344,7 +344,7 @@ func TestSecondNodeOfANameIsRefused(t *testing.T) {
 		if !strings.Contains(err.Error(), "node-0") || !strings.Contains(err.Error(), "--node") {
 			t.Error(err)
 		}
-	case <-time.After(10 * time.Second):
+	case <-time.After(time.Minute):
 		t.Fatal("two nodes of one name live side by side")
 	}
 	select {

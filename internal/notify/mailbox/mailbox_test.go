@@ -99,8 +99,8 @@ func (d *diary) wait(t *testing.T, line string) {
 		case <-d.more:
 		case <-t.Context().Done():
 			t.Fatalf("never saw %q, only %q", line, lines)
-		case <-time.After(20 * time.Second):
-			t.Fatalf("did not see %q in 20 s, only %q", line, lines)
+		case <-time.After(time.Minute):
+			t.Fatalf("did not see %q in a minute, only %q", line, lines)
 		}
 	}
 }

@@ -26,7 +26,7 @@ func servedName(t *testing.T, conf *tls.Config) (name, protocol string) {
 		server.Close()
 	}()
 	client := tls.Client(ours, &tls.Config{InsecureSkipVerify: true, NextProtos: []string{"h2"}}) // the test checks the certificate itself
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if err := client.HandshakeContext(ctx); err != nil {
 		t.Fatal(err)

@@ -79,7 +79,7 @@ func serve(nc net.Conn, r *bufio.Reader) {
 }
 
 func TestInteroperatesWithCoder(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	c, resp, err := coder.Dial(ctx, echoServer(t), nil)
 	if err != nil {
