@@ -53,7 +53,7 @@ func run(ctx context.Context, t *testing.T, line func(string), name string, args
 }
 
 func timeout(t *testing.T) context.Context {
-	ctx, cancel := context.WithTimeout(t.Context(), 2*blackbox.Patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*blackbox.Patience)
 	t.Cleanup(cancel)
 	return ctx
 }
