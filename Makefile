@@ -48,7 +48,7 @@ PACKAGES ?= ./...
 # twice. Servers of black-box tests are built without it.
 RACED ?= $(if $(filter ./...,$(PACKAGES)),$(addprefix ./,internal/engine/reactor/... internal/engine/timerwheel internal/engine/fair internal/engine/latency internal/feeds/event internal/notify/session internal/notify/mailbox internal/notify/delivery internal/objects/signal internal/messaging/pubsub internal/messaging/request internal/messaging/bus internal/cluster internal/gateway internal/gateway/admission internal/gateway/workergate internal/gateway/natsgate internal/gateway/wsgate internal/gateway/mqttgate/filterdb internal/gateway/mqttgate/wire internal/store/... internal/access internal/sending/dispatch internal/campaigns/campaign internal/notify/escalation internal/feeds/hook internal/feeds/sink/... internal/feeds/source/... internal/server/httpapi/direct),$(PACKAGES))
 # Without what debuggers read a test's program is linked in two thirds of the time.
-TESTFLAGS ?= -vet=off -ldflags=-s -timeout 30m
+TESTFLAGS ?= -vet=off -ldflags=-s -timeout 2h
 # The race detector stays out of SQLite, which is C translated to Go: it takes most of the time there, and watches nothing of
 # ours. Vetting is left to make lint.
 RACEFLAGS := -race -gcflags=modernc.org/...=-race=false

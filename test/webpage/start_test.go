@@ -149,6 +149,7 @@ func (v *visitor) agrees() {
 // gets delivers a message to the site's service worker, as the push service would.
 func (v *visitor) gets(payload []byte) {
 	v.Helper()
+	v.wants("true", `(await navigator.serviceWorker.getRegistrations()).some((r) => r.active?.state === "activated")`) // until then a message is lost
 	found := make(chan serviceworker.RegistrationID, 1)
 	chromedp.ListenTarget(v.ctx, func(ev any) {
 		updated, ok := ev.(*serviceworker.EventWorkerRegistrationUpdated)
@@ -177,24 +178,23 @@ func (v *visitor) gets(payload []byte) {
 // shows waits until the browser shows a notification with this title.
 func (v *visitor) shows(title string) {
 	v.Helper()
-	const ask = `(async () => {
-		const all = await navigator.serviceWorker.getRegistrations();
-		return (await Promise.all(all.map((r) => r.getNotifications()))).flat().map((n) => n.title);
-	})()`
-	err := blackbox.Poll(v.ctx, blackbox.Patience, func() error {
-		var titles []string
+	v.wants(title, `(await Promise.all((await navigator.serviceWorker.getRegistrations()).map((r) => r.getNotifications()))).flat().map((n) => n.title).join()`)
+}
+
+// wants waits until an expression, which may await, is want as text.
+func (v *visitor) wants(want, js string) {
+	v.Helper()
+	blackbox.Eventually(v, want, func() error {
+		var is string
 		await := func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }
-		if err := chromedp.Run(v.ctx, chromedp.Evaluate(ask, &titles, await)); err != nil {
+		if err := chromedp.Run(v.ctx, chromedp.Evaluate("(async () => String("+js+"))()", &is, await)); err != nil {
 			return err
 		}
-		if len(titles) != 1 || titles[0] != title {
-			return fmt.Errorf("the browser shows %q", titles)
+		if is != want {
+			return fmt.Errorf("the browser says %q", is)
 		}
 		return nil
 	})
-	if err != nil {
-		v.Fatal(err)
-	}
 }
 
 // A site's owner comes from a fresh server to the first push by the console alone: with the keyboard, on a phone's screen.
