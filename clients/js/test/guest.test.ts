@@ -75,18 +75,18 @@ describe.runIf(haveBrowser)("beside a site's own service worker", { timeout: 60_
     await accept(page);
     await eventually("the browser is registered", () => backend.endpoints.size === 1);
     const both = { scopes: { "/": "/sw.js", "/godwit/": "/godwit-sw.js" }, controller: "/sw.js" };
-    await expect.poll(() => page.evaluate(workers)).toEqual(both);
+    expect(await page.evaluate(workers)).toEqual(both);
     await visitor.worker();
     await visitor.deliver(message);
-    await expect.poll(() => visitor.shown()).toMatchObject([{ title: "Hi" }]);
+    expect(await visitor.shown()).toMatchObject([{ title: "Hi" }]);
     expect(await visitor.react("notificationclick")).toBe(`${origin}/article`);
 
     await visitor.context.setOffline(true);
     await page.goto(`${origin}/never-seen`);
-    await expect.poll(() => page.getByRole("heading", { name: "News" }).count()).toBe(1);
+    expect(await page.getByRole("heading", { name: "News" }).count()).toBe(1);
     await visitor.context.setOffline(false);
     await page.goto(origin);
-    await expect.poll(() => page.evaluate(workers)).toEqual(both);
+    expect(await page.evaluate(workers)).toEqual(both);
   });
 
   test("it is refused that worker's scope, and says so to the site's owner and kindly to the visitor", async () => {
@@ -96,7 +96,7 @@ describe.runIf(haveBrowser)("beside a site's own service worker", { timeout: 60_
     expect(visitor.errors.join()).toMatch(
       /scope http:\S+\/ is that of the service worker http:\S+\/sw.js.+importScripts/,
     );
-    await expect.poll(() => page.evaluate(workers)).toEqual({ scopes: { "/": "/sw.js" }, controller: "/sw.js" });
+    expect(await page.evaluate(workers)).toEqual({ scopes: { "/": "/sw.js" }, controller: "/sw.js" });
     expect(backend.endpoints.size).toBe(0);
   });
 
@@ -107,7 +107,7 @@ describe.runIf(haveBrowser)("beside a site's own service worker", { timeout: 60_
     );
     await accept(page);
     await eventually("the browser is registered", () => backend.endpoints.size === 1);
-    await expect.poll(() => page.evaluate(workers)).toEqual({ scopes: { "/": "/sw.js" }, controller: "/sw.js" });
+    expect(await page.evaluate(workers)).toEqual({ scopes: { "/": "/sw.js" }, controller: "/sw.js" });
     await visitor.deliver(message);
     expect((await visitor.shown()).map((n) => n.title)).toEqual(["Hi"]);
     expect(await visitor.react("notificationclick", "", "/sw.js")).toBe(`${origin}/article`);
@@ -160,7 +160,7 @@ describe.runIf(haveBrowser)("beside a site's own service worker", { timeout: 60_
     expect(backend.endpoints.size).toBe(1);
     expect([...backend.endpoints.values()][0]?.body.address.endpoint).toBe(await at("/godwit/"));
     expect(await at("/")).toBe(root); // what is on its way to it still comes
-    await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
+    expect(await page.getByRole("dialog").count()).toBe(0);
 
     await visitor.context.addInitScript(() => {
       const real = Date.now;
@@ -231,7 +231,7 @@ describe.runIf(haveBrowser)(
         await w.page.getByRole("dialog").getByText(kindly).waitFor();
         expect(w.visitor.errors.join()).toMatch(told);
         await w.page.keyboard.press("Escape"); // also where it says something
-        await expect.poll(() => w.page.getByRole("dialog").count()).toBe(0);
+        expect(await w.page.getByRole("dialog").count()).toBe(0);
       });
     }
 
@@ -251,7 +251,7 @@ describe.runIf(haveBrowser)(
       await page.getByRole("button", { name: "Notification preferences" }).click();
       await page.getByText("Notifications need a secure connection").waitFor();
       expect(visitor.errors.join()).toMatch(/http:\/\/site.test:\d+ is not https/);
-      await expect.poll(() => page.getByRole("checkbox").isChecked()).toBe(false);
+      expect(await page.getByRole("checkbox").isChecked()).toBe(false);
     });
 
     test("a script element that names no app", async () => {
@@ -279,7 +279,7 @@ describe.runIf(haveBrowser)("the prompt", { timeout: 60_000 }, () => {
     await bell.click();
     await eventually("it is told", () => visitor.errors.join().includes("cannot be loaded"));
     expect(visitor.errors.join()).toMatch(/godwit: .*dialogs.js\?v=\S+ cannot be loaded: .+in the page's script-src/);
-    await expect.poll(() => bell.getAttribute("aria-expanded")).toBe("false");
+    expect(await bell.getAttribute("aria-expanded")).toBe("false");
     await page.unroute("**/sdk/dialogs.js?v=*");
     await bell.click();
     await page.getByRole("checkbox", { name: "I want to receive notifications", checked: true }).waitFor();
@@ -297,7 +297,7 @@ describe.runIf(haveBrowser)("the prompt", { timeout: 60_000 }, () => {
     await page.goto(origin);
     await page.getByRole("button", { name: "Notification preferences" }).click();
     await page.getByRole("dialog").getByText("Add to Home Screen").waitFor(); // in the box that the bell opens
-    await expect.poll(() => page.getByRole("dialog").count()).toBe(1);
+    expect(await page.getByRole("dialog").count()).toBe(1);
     expect(visitor.errors).toEqual([]);
   });
 
@@ -349,10 +349,10 @@ describe.runIf(haveBrowser)("the prompt", { timeout: 60_000 }, () => {
     expect(await focused()).toBe("Continue");
     await page.getByRole("link", { name: "Home" }).focus();
     await page.keyboard.press("Escape"); // wherever the focus is
-    await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
+    expect(await page.getByRole("dialog").count()).toBe(0);
     await page.goto(origin);
     await page.getByRole("button", { name: "Notification preferences" }).waitFor();
-    await expect.poll(() => page.getByRole("dialog").count()).toBe(0); // it was "not now"
+    expect(await page.getByRole("dialog").count()).toBe(0); // it was "not now"
   });
 });
 

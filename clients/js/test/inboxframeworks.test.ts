@@ -86,7 +86,7 @@ describe.runIf(haveBrowser)("the inbox in a framework", () => {
       });
       await eventually("the hook and the element are connected", () => backend.connections === 2);
       await page.getByText("Unread here: 2").waitFor();
-      await expect.poll(() => page.locator("godwit-inbox").getAttribute("class")).toBe("mine");
+      expect(await page.locator("godwit-inbox").getAttribute("class")).toBe("mine");
       await page.getByText("Post").click();
       await page.getByText("Drawn: Item 0").click();
       await page.getByText("opened n0").waitFor();

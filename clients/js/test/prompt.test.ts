@@ -22,19 +22,19 @@ describe.runIf(haveBrowser)("a visitor", () => {
     const bell = page.getByRole("button", { name: "Notification preferences" });
     await bell.click();
     const box = page.getByRole("checkbox", { name: "I want to receive notifications" });
-    await expect.poll(() => box.isChecked()).toBe(true);
+    expect(await box.isChecked()).toBe(true);
     await box.uncheck();
     await eventually("the server forgot the browser", () => backend.endpoints.size === 0);
     await page.goto(origin);
     await bell.waitFor();
-    await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
+    expect(await page.getByRole("dialog").count()).toBe(0);
     await bell.focus();
     await page.keyboard.press("Enter");
     await page.locator("input[type=checkbox]:focus").waitFor(); // once the dialog has come
     await page.keyboard.press("Space");
     await eventually("it is registered again", () => backend.endpoints.size === 1);
     await page.keyboard.press("Escape");
-    await expect.poll(() => bell.getAttribute("aria-expanded")).toBe("false");
+    expect(await bell.getAttribute("aria-expanded")).toBe("false");
   });
 
   test("who says not now is left alone, also on the next page", async () => {
@@ -44,7 +44,7 @@ describe.runIf(haveBrowser)("a visitor", () => {
     await page.getByRole("button", { name: "Not now" }).click();
     await page.goto(origin);
     await page.getByRole("button", { name: "Notification preferences" }).waitFor();
-    await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
+    expect(await page.getByRole("dialog").count()).toBe(0);
     expect(backend.endpoints.size).toBe(0);
   });
 
@@ -53,7 +53,7 @@ describe.runIf(haveBrowser)("a visitor", () => {
     const { page } = await Visitor.come(browser);
     await page.goto(origin);
     await page.waitForFunction(() => document.querySelector("[data-godwit]"));
-    await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
+    expect(await page.getByRole("dialog").count()).toBe(0);
     await page.evaluate(() => {
       for (const name of Object.keys(localStorage).filter((n) => n.startsWith("godwit-prompt "))) {
         const m = JSON.parse(localStorage.getItem(name) ?? "{}");
@@ -62,7 +62,7 @@ describe.runIf(haveBrowser)("a visitor", () => {
     });
     await page.goto(origin);
     await page.getByRole("dialog").waitFor();
-    await expect.poll(() => page.getByRole("button", { name: "Notification preferences" }).count()).toBe(0);
+    expect(await page.getByRole("button", { name: "Notification preferences" }).count()).toBe(0);
   });
 
   test("gets the browser's own question at once where the site wants that, and no bell once subscribed", async () => {
@@ -73,7 +73,7 @@ describe.runIf(haveBrowser)("a visitor", () => {
     await page.goto(origin);
     await eventually("the browser is registered", () => backend.endpoints.size === 1);
     await eventually("the bell has gone", async () => (await bell.count()) === 0);
-    await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
+    expect(await page.getByRole("dialog").count()).toBe(0);
     expect(errors).toEqual([]);
   });
 
@@ -84,7 +84,7 @@ describe.runIf(haveBrowser)("a visitor", () => {
     const bell = page.getByRole("button", { name: "Notification preferences" });
     await bell.waitFor();
     expect((await bell.boundingBox())?.x).toBe(20);
-    await expect.poll(() => page.getByRole("dialog").count()).toBe(0);
+    expect(await page.getByRole("dialog").count()).toBe(0);
     await bell.click();
     const panel = page.getByRole("dialog", { name: "Notification preferences" });
     await panel.waitFor();

@@ -54,10 +54,10 @@ describe.runIf(haveBrowser)("a visitor", () => {
       timezone: expect.any(String),
       locale: expect.any(String),
     });
-    await expect.poll(() => visitor.page.getByRole("dialog").count()).toBe(0);
-    await expect
-      .poll(() => visitor.page.evaluate(() => localStorage.getItem("test-subscription /godwit/")))
-      .toContain(JSON.stringify([...Buffer.from(backend.key, "base64url")]));
+    expect(await visitor.page.getByRole("dialog").count()).toBe(0);
+    expect(await visitor.page.evaluate(() => localStorage.getItem("test-subscription /godwit/"))).toContain(
+      JSON.stringify([...Buffer.from(backend.key, "base64url")]),
+    );
     expect(visitor.errors).toEqual([]);
   });
 
@@ -65,7 +65,7 @@ describe.runIf(haveBrowser)("a visitor", () => {
     const { backend, origin, visitor } = await subscribed();
     await visitor.deliver(message);
     await eventually("it is shown", async () => (await visitor.shown()).length === 1);
-    await expect.poll(() => visitor.shown()).toMatchObject([{ title: "Hi", body: "There is news", tag: "d1" }]);
+    expect(await visitor.shown()).toMatchObject([{ title: "Hi", body: "There is news", tag: "d1" }]);
     await eventually("that is reported", () => backend.reports.some((r) => r.event === "shown"));
 
     const opened = await visitor.react("notificationclick");
@@ -135,7 +135,7 @@ describe.runIf(haveBrowser)("a visitor", () => {
     const ride = { ...message, godwit_id: "ride-1", tag: "ride-1", track: undefined, godwit_ack: "t1" };
     await visitor.deliver(ride);
     await visitor.deliver({ ...ride, id: "of a later step" });
-    await expect.poll(() => visitor.shown()).toHaveLength(1);
+    expect(await visitor.shown()).toHaveLength(1);
     expect(backend.acks).toEqual([]);
 
     backend.acksAway = 503;
@@ -281,7 +281,7 @@ describe.runIf(haveBrowser)("a visitor", () => {
     await visitor.deliver({ ...message, title: "Old" });
     await visitor.deliver({ ...message, title: "New", actions, require_interaction: true });
     await eventually("the newer is shown", async () => (await visitor.shown())[0]?.title === "New");
-    await expect.poll(() => visitor.shown()).toMatchObject([{ actions: ["buy"], requireInteraction: true }]);
+    expect(await visitor.shown()).toMatchObject([{ actions: ["buy"], requireInteraction: true }]);
     await visitor.react("notificationclose");
     const opened = await visitor.react("notificationclick", "buy");
     expect(opened).toBe("https://shop.example/x");
@@ -316,7 +316,7 @@ describe.runIf(haveBrowser)("a visitor", () => {
       });
     });
     expect(backend.endpoints.size).toBe(1);
-    await expect.poll(() => visitor.page.getByRole("dialog").count()).toBe(0);
+    expect(await visitor.page.getByRole("dialog").count()).toBe(0);
   });
 
   test("whose subscription was made with another key gets a new one", async () => {
@@ -357,6 +357,6 @@ describe.runIf(haveBrowser)("a visitor", () => {
       return all.length === 1 && all[0] === "https://push.example.com/send/changed";
     });
     expect([...backend.endpoints.keys()]).toEqual(before); // with its tags
-    await expect.poll(() => worker.evaluate(() => (globalThis as { key?: unknown }).key)).toBe(backend.key);
+    expect(await worker.evaluate(() => (globalThis as { key?: unknown }).key)).toBe(backend.key);
   });
 });

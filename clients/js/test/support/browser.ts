@@ -9,7 +9,7 @@ const windowless = ["/usr/bin/chromium-headless-shell"].find(existsSync) ?? exec
 /** Whether there is a browser to test with. In CI (GODWIT_TEST_STRICT) there has to be. */
 export const haveBrowser = executable !== undefined || process.env.GODWIT_TEST_STRICT === "1";
 
-/** Starts a browser: the whole of it for push and permissions, else the one without windows, which takes half of the time. */
+/** Starts a browser: the whole of it for push and permissions, else the one without windows, where a page takes two thirds of the time. */
 export async function launch(needs: { push: boolean } = { push: false }): Promise<Browser> {
   const executablePath = needs.push ? executable : windowless;
   if (!executablePath) throw new Error("no Chromium was found");
