@@ -124,7 +124,7 @@ func (w *walk) able(ctx context.Context, t *Target) (push.Sender, string) {
 	sender := w.senders[t.Channel]
 	if sender == nil {
 		var err error
-		if sender, err = w.s.dispatch.Current(ctx, w.c.App, t.Channel); err != nil {
+		if sender, err = w.s.dispatch.Sender(ctx, w.c.App, t.Channel); err != nil {
 			return nil, err.Error()
 		}
 		w.senders[t.Channel] = sender

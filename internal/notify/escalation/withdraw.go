@@ -2,7 +2,6 @@ package escalation
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -171,10 +170,7 @@ func (s *Service) withdraw(ctx, hard context.Context, sends []Send) {
 }
 
 func (s *Service) withdrawOne(ctx, hard context.Context, one *Send) {
-	sender, err := s.cfg.Dispatch.Current(ctx, one.App, one.Channel)
-	if unable := (*dispatch.ChannelError)(nil); err != nil && !errors.As(err, &unable) {
-		return // the store is away; the withdrawal follows after the next start
-	}
+	sender, err := s.cfg.Dispatch.Sender(ctx, one.App, one.Channel)
 	failed := err
 	if err == nil {
 		d := dispatch.Delivery{EndpointID: one.EndpointID, Recipient: one.Recipient, Address: one.Address}

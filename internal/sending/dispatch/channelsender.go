@@ -121,7 +121,7 @@ func (l *channelSender) idle(ctx context.Context) (done bool, err error) {
 
 // take handles each of these deliveries: it is sent, postponed, or ended unsent. When take returns, the backlog has stored which.
 func (l *channelSender) take(ctx context.Context, ds []Delivery) (err error) {
-	if l.sender, err = l.d.Current(ctx, l.job.work.App, l.channel); err != nil {
+	if l.sender, err = l.d.current(ctx, l.job.work.App, l.channel); err != nil {
 		return err
 	}
 	l.pacer, _ = l.sender.(push.Pacer)

@@ -81,9 +81,9 @@ func IsStop(ctx context.Context, err error) bool {
 	return ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx)))
 }
 
-// Current returns an app's sender for a channel: after a change of the channel's settings a new one. A *ChannelError ends or holds what
+// current returns an app's sender for a channel: after a change of the channel's settings a new one. A *ChannelError ends or holds what
 // waits for the channel, so it goes by settings that were read after the call.
-func (d *Dispatcher) Current(ctx context.Context, app string, ch push.Channel) (push.Sender, error) {
+func (d *Dispatcher) current(ctx context.Context, app string, ch push.Channel) (push.Sender, error) {
 	sender, err := d.Sender(ctx, app, ch)
 	if err != nil && d.reload != nil {
 		if err := d.reload(ctx); err != nil {
