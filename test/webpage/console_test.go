@@ -30,11 +30,11 @@ func TestTheConsoleShowsHowTheServerIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(anna.Cut)
-	mail := s.mailOf(anna)
+	anna = blackbox.Attended(anna)
 	s.sees(".plot:not([hidden]) canvas")
 	s.reads("#figures", "1\nsessions") // the page updates itself without a reload
 	s.walksTheHeader()
-	s.sendsOne(anna, mail)
+	s.sendsOne(anna)
 
 	away := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.WriteHeader(http.StatusInternalServerError)
@@ -131,24 +131,8 @@ func (s *stage) walksTheHeader() {
 	s.does("look as before", emulation.ClearDeviceMetricsOverride())
 }
 
-// mailOf reads a client's notifications continuously, so that its connection stays alive however long the test takes.
-func (s *stage) mailOf(link blackbox.Link) <-chan *blackbox.Notification {
-	mail := make(chan *blackbox.Notification, 16)
-	go func() {
-		defer close(mail)
-		for {
-			n, err := blackbox.NextNotification(s.Context(), link)
-			if err != nil {
-				return
-			}
-			mail <- n
-		}
-	}()
-	return mail
-}
-
 // sendsOne composes a notification, checks its preview, and then its status.
-func (s *stage) sendsOne(anna blackbox.Link, mail <-chan *blackbox.Notification) {
+func (s *stage) sendsOne(anna blackbox.Link) {
 	s.Helper()
 	s.opens("/ui/send")
 	s.types("#to", "anna")
@@ -170,9 +154,9 @@ func (s *stage) sendsOne(anna blackbox.Link, mail <-chan *blackbox.Notification)
 	s.types("#body", hostile)
 	s.clicks("#send")
 	s.sees("#why")
-	n := <-mail
-	if n == nil || n.Title != "New ride" {
-		s.Fatalf("got %+v", n)
+	n, err := blackbox.NextNotification(s.Context(), anna)
+	if err != nil || n.Title != "New ride" {
+		s.Fatalf("got %+v, %v", n, err)
 	}
 	if err := anna.Ack(s.Context(), n.ID); err != nil {
 		s.Fatal(err)

@@ -35,8 +35,7 @@ func newPerson(t *testing.T, base string) *person {
 // newPersonIn starts a browser.
 func newPersonIn(t *testing.T, browser, base string) *person {
 	t.Helper()
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.NoSandbox, chromedp.WindowSize(1200, 860),
-		chromedp.Flag("force-prefers-reduced-motion", true)) // else an animation is drawn all the time that a test waits
+	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.NoSandbox, chromedp.WindowSize(1200, 860))
 	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, fmt.Errorf("the browser was not done in %s", patience))
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewExecAllocator(ctx, opts...)
