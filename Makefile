@@ -48,7 +48,7 @@ PACKAGES ?= ./...
 # twice. Servers of black-box tests are built without it.
 RACED ?= $(if $(filter ./...,$(PACKAGES)),$(addprefix ./,internal/engine/reactor/... internal/engine/timerwheel internal/engine/fair internal/engine/latency internal/feeds/event internal/notify/session internal/notify/mailbox internal/notify/delivery internal/objects/signal internal/messaging/pubsub internal/messaging/request internal/messaging/bus internal/cluster internal/gateway internal/gateway/admission internal/gateway/workergate internal/gateway/natsgate internal/gateway/wsgate internal/gateway/mqttgate/filterdb internal/gateway/mqttgate/wire internal/store/... internal/access internal/sending/dispatch internal/campaigns/campaign internal/notify/escalation internal/feeds/hook internal/feeds/sink/... internal/feeds/source/... internal/server/httpapi/direct),$(PACKAGES))
 # Without what debuggers read a test's program is linked in two thirds of the time.
-TESTFLAGS ?= -vet=off -ldflags=-s -timeout 2h
+TESTFLAGS ?= -vet=off -ldflags=-s -timeout 30m
 # The race detector stays out of SQLite, which is C translated to Go: it takes most of the time there, and watches nothing of
 # ours. Vetting is left to make lint.
 RACEFLAGS := -race -gcflags=modernc.org/...=-race=false
@@ -572,11 +572,11 @@ devanagari: # the font for pictures of pages in Hindi
 # A browser, and the same without windows, where a page takes two thirds of the time. Installed only where that is possible without asking.
 .PHONY: chromium
 chromium:
-	@if command -v chromium >/dev/null && command -v chromium-headless-shell >/dev/null; then exit 0; fi; \
+	@if { command -v chromium && command -v chromium-headless-shell || command -v google-chrome; } >/dev/null; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		export DEBIAN_FRONTEND=noninteractive; apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium && \
 		{ apt-get install -y -qq --no-install-recommends chromium-headless-shell || echo "no chromium-headless-shell: all pages are tested in chromium"; }; \
-	elif ! command -v chromium >/dev/null && ! command -v google-chrome >/dev/null; then echo "no chromium found: the browser test will be skipped"; fi
+	elif ! command -v chromium >/dev/null; then echo "no chromium found: the browser test will be skipped"; fi
 
 # Another maker's browser, for what has to work in more than one.
 .PHONY: firefox
