@@ -74,6 +74,7 @@ func (g *filterGroup) clear(column int) {
 
 // match appends the slices that may hold an id.
 func (g *filterGroup) match(positions *[filterProbes]uint32, to []*sealedSlice) []*sealedSlice {
+	maybe := g.maybe.Load() // before known: a slice that set moves from one to the other meanwhile is in either
 	mask := g.known.Load()
 	for _, p := range positions {
 		if mask == 0 {
@@ -81,7 +82,7 @@ func (g *filterGroup) match(positions *[filterProbes]uint32, to []*sealedSlice) 
 		}
 		mask &= g.words[p].Load()
 	}
-	for mask |= g.maybe.Load(); mask != 0; mask &= mask - 1 {
+	for mask |= maybe; mask != 0; mask &= mask - 1 {
 		if s := g.slices[bits.TrailingZeros64(mask)].Load(); s != nil {
 			to = append(to, s)
 		}
