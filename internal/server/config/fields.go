@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // Field describes one setting.
@@ -22,6 +24,7 @@ type Field struct {
 	Help    string
 
 	secret string // url: a URL that may contain a password, or several, separated by commas; text: never shown
+	index  []int  // of the value in the struct
 	value  reflect.Value
 }
 
@@ -41,9 +44,25 @@ func fields(c *Config) []Field {
 
 // fieldsOf adds the settings of a struct and of those that it embeds.
 func fieldsOf(out []Field, v reflect.Value) []Field {
+	known, ok := described.Load(v.Type())
+	if !ok {
+		known, _ = described.LoadOrStore(v.Type(), describe(nil, v, nil))
+	}
+	for _, f := range known.([]Field) {
+		f.value = v.FieldByIndex(f.index)
+		out = append(out, f)
+	}
+	return out
+}
+
+// described has the settings of each type without their values: to read the tags takes a millisecond, and each command with flags asks.
+var described sync.Map
+
+func describe(out []Field, v reflect.Value, within []int) []Field {
 	for i := range v.NumField() {
+		index := append(slices.Clone(within), i)
 		if v.Type().Field(i).Anonymous {
-			out = fieldsOf(out, v.Field(i))
+			out = describe(out, v.Field(i), index)
 			continue
 		}
 		tag := v.Type().Field(i).Tag
@@ -54,12 +73,11 @@ func fieldsOf(out []Field, v reflect.Value) []Field {
 		f := Field{
 			Key: key, Flag: strings.ReplaceAll(key, "_", "-"), Env: EnvPrefix + strings.ToUpper(key),
 			Group: tag.Get("group"), Default: tag.Get("default"), Min: tag.Get("min"), Max: tag.Get("max"),
-			Help: tag.Get("help"), secret: tag.Get("secret"), value: v.Field(i),
+			Help: tag.Get("help"), Type: typeName(v.Field(i)), secret: tag.Get("secret"), index: index,
 		}
 		if o := tag.Get("oneof"); o != "" {
 			f.OneOf = strings.Split(o, ",")
 		}
-		f.Type = typeName(f.value)
 		out = append(out, f)
 	}
 	return out

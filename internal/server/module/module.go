@@ -145,6 +145,7 @@ type Set struct {
 	listeners *listen.Set
 	owners    map[string]string // by kind and name: the owners of names that only one module can have
 	patterns  []pattern         // of routes and mounts
+	served    *http.ServeMux    // knows all patterns
 	routes    []Route
 	mounts    map[string]http.Handler
 	pages     []Page
@@ -164,7 +165,7 @@ type pattern struct{ text, module string }
 
 // NewSet makes a set without modules.
 func NewSet(services *Services, steps *lifecycle.Steps, registry prometheus.Registerer, listeners *listen.Set) *Set {
-	return &Set{services: services, steps: steps, registry: registry, listeners: listeners, owners: make(map[string]string), mounts: make(map[string]http.Handler)}
+	return &Set{services: services, steps: steps, registry: registry, listeners: listeners, owners: make(map[string]string), served: http.NewServeMux(), mounts: make(map[string]http.Handler)}
 }
 
 // Start starts modules in order.
@@ -186,7 +187,14 @@ func (s *Set) Start(ctx context.Context, list []Module) error {
 
 // Free returns an error about the first of the server's own routes that a module has taken.
 func (s *Set) Free(owner string, patterns ...string) error {
+	all := http.NewServeMux() // since what is not registered here yet needs no look at each of the modules' patterns
+	for _, p := range s.patterns {
+		registered(all, p.text)
+	}
 	for _, p := range patterns {
+		if registered(all, p) {
+			continue
+		}
 		if err := s.free(p, owner); err != nil {
 			return err
 		}
@@ -334,8 +342,10 @@ func (s *Set) take(kind, name, owner string) error {
 
 // serve gives a pattern to a module unless another has it.
 func (s *Set) serve(text, module string) error {
-	if err := s.free(text, module); err != nil {
-		return err
+	if !registered(s.served, text) {
+		if err := s.free(text, module); err != nil {
+			return err
+		}
 	}
 	s.patterns = append(s.patterns, pattern{text, module})
 	return nil
@@ -351,11 +361,16 @@ func (s *Set) free(text, owner string) error {
 	return nil
 }
 
-// clash reports whether two patterns conflict in net/http, which panics in that case.
-func clash(a, b string) (clashes bool) {
+// clash reports whether two patterns conflict in net/http.
+func clash(a, b string) bool {
 	mux := http.NewServeMux()
-	mux.HandleFunc(a, http.NotFound)
-	defer func() { clashes = recover() != nil }()
-	mux.HandleFunc(b, http.NotFound)
-	return false
+	registered(mux, a)
+	return !registered(mux, b)
+}
+
+// registered registers a pattern, and reports false if it conflicts with another one of the mux, in which case net/http panics.
+func registered(mux *http.ServeMux, pattern string) (done bool) {
+	defer func() { done = recover() == nil }()
+	mux.HandleFunc(pattern, http.NotFound)
+	return true
 }
