@@ -15,6 +15,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"godwit.dev/godwit/test/blackbox"
+	"godwit.dev/godwit/test/blackbox/chromium"
 )
 
 // serve serves the page as a folder's server does, with the address of the server that the test has started.
@@ -41,7 +42,6 @@ func serve(t *testing.T, server *blackbox.Server) string {
 
 func TestWhatIsPublishedIsInTheListAndAnsweredThere(t *testing.T) {
 	blackbox.Long(t)
-	chromium := blackbox.Pages(t)
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
 	site, api := serve(t, server), server.API()
 	readme, err := os.ReadFile("README.md")
@@ -57,10 +57,7 @@ func TestWhatIsPublishedIsInTheListAndAnsweredThere(t *testing.T) {
 	question["id"] = "question"
 	api.Call(t, http.MethodPost, "/v1/notifications", question, nil)
 
-	ctx, cancel := chromedp.NewExecAllocator(t.Context(), append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox)...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
+	ctx := chromium.Start(t, 5*blackbox.Patience)
 	if err := chromedp.Run(ctx, chromedp.Navigate(site)); err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"godwit.dev/godwit/test/blackbox"
+	"godwit.dev/godwit/test/blackbox/chromium"
 )
 
 // start runs the demonstration on free ports. stop ends it, and fails the test if any of its processes still runs.
@@ -269,13 +270,7 @@ func kill(t *testing.T, p *process) {
 
 func TestThePageShowsWhatHappens(t *testing.T) {
 	s, _ := start(t)
-	chromium := blackbox.Pages(t)
-	ctx, cancel := context.WithTimeout(t.Context(), blackbox.Patience)
-	defer cancel()
-	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox)...)
-	defer cancel()
-	ctx, cancel = chromedp.NewContext(ctx)
-	defer cancel()
+	ctx := chromium.Start(t, 2*blackbox.Patience)
 	if err := chromedp.Run(ctx, chromedp.Navigate(s.gateway+"/gw/shop/"),
 		chromedp.Poll(`document.querySelector("#item-cake")?.innerText.includes("4.50") && document.querySelector("#item-cake").cells[1].textContent === "8"`, nil),
 		chromedp.Click("#item-cake button", chromedp.ByQuery),

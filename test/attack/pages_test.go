@@ -16,6 +16,7 @@ import (
 
 	godwit "godwit.dev/godwit/clients/go"
 	"godwit.dev/godwit/test/blackbox"
+	"godwit.dev/godwit/test/blackbox/chromium"
 )
 
 // hostilePage attacks the web console at %s with everything that a script can do, and reports the results to its worker.
@@ -104,16 +105,10 @@ func (e *evil) work(t *testing.T, s *blackbox.Server) {
 	}
 }
 
-// browser starts a browser that has signed in to the console.
-func browser(t *testing.T, s *blackbox.Server) context.Context {
+// signedIn starts a browser that has signed in to the console.
+func signedIn(t *testing.T, s *blackbox.Server) context.Context {
 	t.Helper()
-	chromium := blackbox.Pages(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*blackbox.Patience)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(chromium), chromedp.NoSandbox)...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
+	ctx := chromium.Start(t, 2*blackbox.Patience)
 	if err := chromedp.Run(ctx, chromedp.Navigate(s.URL("/")), chromedp.SendKeys("#key", "dev", chromedp.ByQuery), chromedp.Submit("#key", chromedp.ByQuery),
 		chromedp.WaitVisible(`form[action="/ui/sign-out"]`, chromedp.ByQuery)); err != nil {
 		t.Fatalf("sign in: %v", err)
@@ -143,7 +138,7 @@ func TestAWorkersPageDoesNothingInTheConsole(t *testing.T) {
 	s := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
 	e := &evil{console: "http://" + s.HTTP, reports: make(chan []string, 1)}
 	e.work(t, s)
-	ctx := browser(t, s)
+	ctx := signedIn(t, s)
 	var title string
 	if err := chromedp.Run(ctx, chromedp.Navigate(s.URL("/gw/evil/")), chromedp.Title(&title)); err != nil {
 		t.Fatal(err)
@@ -168,7 +163,7 @@ func TestAWorkersPageOnAnOriginOfItsOwnDoesNothingInTheConsole(t *testing.T) {
 	}
 	e := &evil{console: "http://" + s.HTTP, reports: make(chan []string, 1)}
 	e.work(t, s)
-	ctx := browser(t, s)
+	ctx := signedIn(t, s)
 	if err := chromedp.Run(ctx, chromedp.Navigate("http://"+at.Gateway+"/gw/evil/")); err != nil {
 		t.Fatal(err)
 	}

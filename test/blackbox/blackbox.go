@@ -63,10 +63,10 @@ func Chromium(t testing.TB) string {
 }
 
 // Pages finds the browser for pages that need neither push nor permissions: Chromium without windows, if it is there, since that takes two
-// thirds of the time.
+// thirds of the time. In PATH Debian has a script that starts it as a child, which outlives the script when a test kills that.
 func Pages(t testing.TB) string {
 	t.Helper()
-	return Tool(t, "chromium-headless-shell", "chromium", "google-chrome", "chromium-browser")
+	return Tool(t, "/usr/lib/chromium/chromium-headless-shell", "chromium", "google-chrome", "chromium-browser")
 }
 
 // Skip skips a test because something is missing on the machine. In CI, where nothing may be missing, it fails the test.

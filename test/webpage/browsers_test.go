@@ -38,12 +38,12 @@ type maker interface {
 // browsers are the ones that a test is repeated in.
 var browsers = map[string]func(t *testing.T) maker{"chromium": startChromium, "firefox": startFirefox}
 
-// chromium is a process of Chromium.
-type chromium struct{ ctx context.Context }
+// chromiumProcess is a process of Chromium.
+type chromiumProcess struct{ ctx context.Context }
 
-func startChromium(t *testing.T) maker { return &chromium{newPerson(t, "").ctx} }
+func startChromium(t *testing.T) maker { return &chromiumProcess{newPerson(t, "").ctx} }
 
-func (b *chromium) tab(t *testing.T) tab {
+func (b *chromiumProcess) tab(t *testing.T) tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(b.ctx)
 	t.Cleanup(cancel)

@@ -72,6 +72,7 @@ func (p *person) looksAtEveryPage(sights []sight) {
 		}
 	}
 	p.does("look as before", emulation.SetEmulatedMedia(), emulation.ClearDeviceMetricsOverride())
+	p.repeats("innerWidth === outerWidth", "the page has not the window's width")
 }
 
 func (p *person) looksWith(on screen) {

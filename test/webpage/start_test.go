@@ -23,6 +23,7 @@ import (
 
 	"godwit.dev/godwit/internal/sending/sendertest/pushserver"
 	"godwit.dev/godwit/test/blackbox"
+	"godwit.dev/godwit/test/blackbox/chromium"
 )
 
 // Headless Chromium has no push service. This one gives the page a subscription of the test's service, and remembers it as a browser does.
@@ -115,7 +116,7 @@ type visitor struct {
 // visits opens a website in a browser of its own.
 func visits(t *testing.T, site *website, address json.RawMessage) *visitor {
 	t.Helper()
-	v := &visitor{newPersonIn(t, blackbox.Chromium(t), site.origin), site}
+	v := &visitor{newPersonIn(t, chromium.StartProgram(t, blackbox.Chromium(t), patience), site.origin), site}
 	script := fmt.Sprintf("(%s)(%s)", pushService, address)
 	v.does("come", chromedp.ActionFunc(func(ctx context.Context) error {
 		_, err := page.AddScriptToEvaluateOnNewDocument(script).Do(ctx)

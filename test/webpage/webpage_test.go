@@ -15,6 +15,7 @@ import (
 
 	"godwit.dev/godwit/internal/sending/sendertest/botserver"
 	"godwit.dev/godwit/test/blackbox"
+	"godwit.dev/godwit/test/blackbox/chromium"
 )
 
 // patience is long, since the machine may be busy.
@@ -29,23 +30,13 @@ type person struct {
 
 func newPerson(t *testing.T, base string) *person {
 	t.Helper()
-	return newPersonIn(t, blackbox.Pages(t), base)
+	return newPersonIn(t, chromium.Start(t, patience), base)
 }
 
-// newPersonIn starts a browser.
-func newPersonIn(t *testing.T, browser, base string) *person {
+// newPersonIn puts a person in front of a browser.
+func newPersonIn(t *testing.T, ctx context.Context, base string) *person {
 	t.Helper()
-	opts := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(browser), chromedp.NoSandbox, chromedp.WindowSize(1200, 860))
-	ctx, cancel := context.WithTimeoutCause(t.Context(), patience, fmt.Errorf("the browser was not done in %s", patience))
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewExecAllocator(ctx, opts...)
-	t.Cleanup(cancel)
-	ctx, cancel = chromedp.NewContext(ctx)
-	t.Cleanup(cancel)
 	p := &person{T: t, ctx: ctx, base: base}
-	if err := chromedp.Run(ctx); err != nil { // the browser lives as long as the context it was started with
-		t.Fatalf("start the browser: %v", err)
-	}
 	chromedp.ListenTarget(ctx, func(ev any) {
 		if _, ok := ev.(*page.EventJavascriptDialogOpening); ok {
 			go func() { _ = chromedp.Run(ctx, page.HandleJavaScriptDialog(true)) }()
@@ -126,9 +117,21 @@ func (p *person) rewrites(selector, text string) {
 	})()`, selector, text), "there is no "+selector+" to rewrite")
 }
 
+// clicks clicks on an element. If the page moved it from under the pointer, so that the click went elsewhere, it clicks again.
 func (p *person) clicks(selector string) {
 	p.Helper()
-	p.does("click "+selector, chromedp.Click(selector, chromedp.ByQuery))
+	watch := fmt.Sprintf(`window.clicked = false, document.addEventListener("click", (e) => { window.clicked ||= e.target.closest(%q) !== null; }, true)`, selector)
+	p.does("click "+selector, chromedp.ActionFunc(func(ctx context.Context) error {
+		for missed := true; missed; {
+			if err := (chromedp.Tasks{chromedp.Evaluate(watch, nil), chromedp.Click(selector, chromedp.ByQuery)}).Do(ctx); err != nil {
+				return err
+			}
+			if err := chromedp.Evaluate("window.clicked === false", &missed).Do(ctx); err != nil { // of another page it says nothing
+				return err
+			}
+		}
+		return nil
+	}))
 }
 
 // again repeats an action that the browser refused: the page was replaced between the look for an element and the action on it, so the

@@ -1,6 +1,6 @@
 // Command testrun runs the Go tests in two concurrent runs of `go test`: packages named by -raced with the race detector, all others
 // without it. It prints the events of both (`go test -json`) as whole lines, so that gotestsum reads them as one run. Before them it makes
-// targets of the Makefile, all at once, and reports each as a package.
+// targets of the Makefile, all at once, and reports each as a package. A process that any of them leaves running is a failure.
 package main
 
 import (
@@ -19,6 +19,7 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+	"time"
 )
 
 func main() {
@@ -36,9 +37,15 @@ func main() {
 	}
 }
 
+// patience is how long processes may take to end once all tests have ended.
+const patience = time.Minute
+
 func run(ctx context.Context, raced, flags, raceFlags, targets []string, atOnce int, patterns []string) error {
 	with, without, err := divide(ctx, raced, patterns)
 	if err != nil {
+		return err
+	}
+	if err := adopt(); err != nil {
 		return err
 	}
 	racedAtOnce, othersAtOnce := share(atOnce, len(with) > 0, len(without) > 0)
@@ -56,6 +63,7 @@ func run(ctx context.Context, raced, flags, raceFlags, targets []string, atOnce 
 		}
 	}
 	wg.Wait()
+	failed = append(failed, reportLeftover(out, patience))
 	return errors.Join(failed...)
 }
 

@@ -4,7 +4,8 @@ import { onTestFinished } from "vitest";
 import { eventually } from "./wait.js";
 
 const executable = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync);
-const windowless = ["/usr/bin/chromium-headless-shell"].find(existsSync) ?? executable;
+// Not the script in PATH, which starts it as a child that may outlive the script.
+const windowless = ["/usr/lib/chromium/chromium-headless-shell"].find(existsSync) ?? executable;
 
 /** Whether there is a browser to test with. In CI (GODWIT_TEST_STRICT) there has to be. */
 export const haveBrowser = executable !== undefined || process.env.GODWIT_TEST_STRICT === "1";
@@ -15,7 +16,13 @@ export async function launch(needs: { push: boolean } = { push: false }): Promis
   if (!executablePath) throw new Error("no Chromium was found");
   return chromium.launch({
     executablePath,
-    args: ["--no-sandbox", "--disable-quic", "--host-resolver-rules=MAP site.test 127.0.0.1"],
+    // Pages of tests are gone before V8's optimizing compilers have paid off.
+    args: [
+      "--js-flags=--no-opt --no-maglev",
+      "--no-sandbox",
+      "--disable-quic",
+      "--host-resolver-rules=MAP site.test 127.0.0.1",
+    ],
   });
 }
 
