@@ -94,7 +94,7 @@ func (p *person) fits(s sight, on screen) {
 func (p *person) isOpenToAll(s sight, on screen) {
 	p.Helper()
 	var found []string
-	const run = `axe.run().then(r => r.violations.map(v => v.id + ": " + v.nodes.map(n => n.html + " " + n.failureSummary).join("\n")))`
+	const run = `axe.run(document, {resultTypes: ["violations"], selectors: false, preload: false}).then(r => r.violations.map(v => v.id + ": " + v.nodes.map(n => n.html + " " + n.failureSummary).join("\n")))`
 	p.does("run axe on "+s.name, chromedp.Evaluate(run, &found, func(e *runtime.EvaluateParams) *runtime.EvaluateParams { return e.WithAwaitPromise(true) }))
 	for _, violation := range found {
 		p.Errorf("%s on %s: %s", s.name, on.name, violation)
