@@ -193,7 +193,7 @@ func TestAScheduledCampaignStartsAtItsTime(t *testing.T) {
 	e := newEnv(t, senders{push.Webhook: p})
 	e.endpoints(push.Webhook, 1)
 	e.run()
-	at := time.Now().Add(300 * time.Millisecond)
+	at := time.Now().Add(2 * time.Second)
 	v, err := e.svc.Create(t.Context(), app, hello(), at, "", [32]byte{})
 	if err != nil || v.State != campaign.Scheduled {
 		t.Fatalf("%v, %v", v, err)

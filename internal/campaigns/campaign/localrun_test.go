@@ -72,8 +72,8 @@ func TestAScheduledCampaignSendsNothingAfterItsEnd(t *testing.T) {
 	e := newEnv(t, senders{push.Webhook: p})
 	e.endpoints(push.Webhook, 3)
 	spec := hello()
-	spec.Expires = time.Now().Add(100 * time.Millisecond)
-	v, err := e.svc.Create(t.Context(), app, spec, time.Now().Add(10*time.Millisecond), "", [32]byte{})
+	spec.Expires = time.Now().Add(2 * time.Second)
+	v, err := e.svc.Create(t.Context(), app, spec, time.Now().Add(time.Second), "", [32]byte{})
 	if err != nil {
 		t.Fatal(err)
 	}

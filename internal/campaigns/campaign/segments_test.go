@@ -75,7 +75,7 @@ func TestACampaignTakesTheExpressionOfTheMomentAtWhichItBegins(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	due, err := e.svc.Create(t.Context(), app, toSegment("few", ""), time.Now().Add(300*time.Millisecond), "", [32]byte{})
+	due, err := e.svc.Create(t.Context(), app, toSegment("few", ""), time.Now().Add(2*time.Second), "", [32]byte{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestAScheduledCampaignWhoseSegmentIsGonePausesAndSaysSo(t *testing.T) {
 	e := newEnv(t, senders{push.Webhook: &provider{}})
 	e.numbered(3)
 	e.shelf.put("few", "n < 2")
-	v, err := e.svc.Create(t.Context(), app, toSegment("few", ""), time.Now().Add(100*time.Millisecond), "", [32]byte{})
+	v, err := e.svc.Create(t.Context(), app, toSegment("few", ""), time.Now().Add(time.Second), "", [32]byte{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -170,7 +170,7 @@ func TestBatchIsDeliveredAndPagedThroughTheRealStore(t *testing.T) {
 func TestExpiredAndScheduledShowInStatus(t *testing.T) {
 	w := newRealWorld(t)
 	feed := w.follow("?types=expired", nil)
-	w.post("/v1/notifications", `{"to":"a","id":"gone","expires_at":"`+time.Now().Add(300*time.Millisecond).UTC().Format(time.RFC3339Nano)+`","title":"Hi"}`).want(http.StatusCreated)
+	w.post("/v1/notifications", `{"to":"a","id":"gone","expires_at":"`+time.Now().Add(2*time.Second).UTC().Format(time.RFC3339Nano)+`","title":"Hi"}`).want(http.StatusCreated)
 	w.post("/v1/notifications", `{"to":"a","id":"later","send_at":"`+time.Now().Add(time.Hour).UTC().Format(time.RFC3339)+`","title":"Hi"}`).want(http.StatusCreated)
 	if e := feed.event(); e.ID != "gone" {
 		t.Errorf("event %+v", e)
