@@ -21,7 +21,7 @@ func adopt() error {
 	return nil
 }
 
-// reportLeftover ends the processes that tests left running, and reports them as a failed package. What is about to end gets patience for it.
+// reportLeftover ends the processes that tests left running, and reports them as a failed package. They have patience to end by themselves.
 func reportLeftover(out *lines, patience time.Duration) error {
 	const name = "processes"
 	left := children()

@@ -181,7 +181,7 @@ func (n *node) keep(d filterdb.Device, filter string, lasts time.Duration) {
 	}
 }
 
-// settle returns once what was asked before is stored, and what goes with it is erased.
+// settle returns once earlier changes are stored and the mailboxes of forgotten devices are erased.
 func (n *node) settle() {
 	n.t.Helper()
 	done := make(chan error)
