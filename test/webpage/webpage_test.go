@@ -121,17 +121,28 @@ func (p *person) rewrites(selector, text string) {
 func (p *person) clicks(selector string) {
 	p.Helper()
 	watch := fmt.Sprintf(`window.clicked = false, document.addEventListener("click", (e) => { window.clicked ||= e.target.closest(%q) !== null; }, true)`, selector)
-	p.does("click "+selector, chromedp.ActionFunc(func(ctx context.Context) error {
-		for missed := true; missed; {
-			if err := (chromedp.Tasks{chromedp.Evaluate(watch, nil), chromedp.Click(selector, chromedp.ByQuery)}).Do(ctx); err != nil {
-				return err
-			}
-			if err := chromedp.Evaluate("window.clicked === false", &missed).Do(ctx); err != nil { // of another page it says nothing
-				return err
-			}
-		}
-		return nil
-	}))
+	missed := true
+	for begun := time.Now(); missed && time.Since(begun) < blackbox.Patience; {
+		p.answers(watch, nil)
+		p.does("click "+selector, chromedp.Click(selector, chromedp.ByQuery))
+		p.answers("window.clicked === false", &missed) // of another page it says nothing
+	}
+	if missed {
+		p.Fatalf("a click on %s goes elsewhere", selector)
+	}
+}
+
+// answers evaluates a script. It asks again if the page is replaced meanwhile, since such a query may never be answered.
+func (p *person) answers(script string, into any) {
+	p.Helper()
+	err := blackbox.Poll(p.ctx, blackbox.Patience, func() error {
+		ctx, cancel := context.WithTimeout(p.ctx, oneAnswer)
+		defer cancel()
+		return chromedp.Run(ctx, chromedp.Evaluate(script, into))
+	})
+	if err != nil {
+		p.Fatalf("%s: %v", script, err)
+	}
 }
 
 // again repeats an action that the browser refused: the page was replaced between the look for an element and the action on it, so the
