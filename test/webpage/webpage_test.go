@@ -121,28 +121,34 @@ func (p *person) rewrites(selector, text string) {
 func (p *person) clicks(selector string) {
 	p.Helper()
 	watch := fmt.Sprintf(`window.clicked = false, document.addEventListener("click", (e) => { window.clicked ||= e.target.closest(%q) !== null; }, true)`, selector)
-	missed := true
-	for begun := time.Now(); missed && time.Since(begun) < blackbox.Patience; {
+	err := blackbox.Poll(p.ctx, blackbox.Patience, func() error {
+		var missed bool
 		p.answers(watch, nil)
 		p.does("click "+selector, chromedp.Click(selector, chromedp.ByQuery))
 		p.answers("window.clicked === false", &missed) // of another page it says nothing
-	}
-	if missed {
-		p.Fatalf("a click on %s goes elsewhere", selector)
+		if missed {
+			return fmt.Errorf("a click on %s goes elsewhere", selector)
+		}
+		return nil
+	})
+	if err != nil {
+		p.Fatal(err)
 	}
 }
 
-// answers evaluates a script. It asks again if the page is replaced meanwhile, since such a query may never be answered.
+// answers evaluates a script, again until it is answered.
 func (p *person) answers(script string, into any) {
 	p.Helper()
-	err := blackbox.Poll(p.ctx, blackbox.Patience, func() error {
-		ctx, cancel := context.WithTimeout(p.ctx, oneAnswer)
-		defer cancel()
-		return chromedp.Run(ctx, chromedp.Evaluate(script, into))
-	})
-	if err != nil {
+	if err := blackbox.Poll(p.ctx, blackbox.Patience, func() error { return p.evaluates(script, into) }); err != nil {
 		p.Fatalf("%s: %v", script, err)
 	}
+}
+
+// evaluates evaluates a script once. A query during the replacement of the page may never be answered.
+func (p *person) evaluates(script string, into any) error {
+	ctx, cancel := context.WithTimeout(p.ctx, oneAnswer)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate(script, into))
 }
 
 // again repeats an action that the browser refused: the page was replaced between the look for an element and the action on it, so the
@@ -180,10 +186,7 @@ func (p *person) repeats(script, problem string) {
 	p.Helper()
 	err := blackbox.Poll(p.ctx, blackbox.Patience, func() error {
 		var done bool
-		// A query during the replacement of the page may never be answered.
-		ctx, cancel := context.WithTimeout(p.ctx, oneAnswer)
-		defer cancel()
-		if err := chromedp.Run(ctx, chromedp.Evaluate(script, &done)); err != nil {
+		if err := p.evaluates(script, &done); err != nil {
 			return err
 		}
 		if !done {

@@ -126,10 +126,9 @@ func goTest(ctx context.Context, cgo string, flags, packages []string, atOnce in
 	}
 	args := slices.Concat([]string{"test", "-json", "-p", strconv.Itoa(atOnce), "-exec", "env -u GOGC -u GOMEMLIMIT"}, flags, packages)
 	cmd := exec.CommandContext(ctx, "go", args...)
-	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }      // on an interrupt, go test ends the tests that it started
-	cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo, "GO_EXTLINK_ENABLED=0") // Go's own linker needs less time than the system's
-	// Compilers and linkers collect garbage less often than by themselves: a fifth of a linker's time. The tests do not.
-	cmd.Env = append(cmd.Env, "GOGC=400", "GOMEMLIMIT=2GiB")
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // on an interrupt, go test ends the tests that it started
+	// Go's own linker needs less time than the system's, and a fifth less where it collects garbage less often. Tests run without GOGC.
+	cmd.Env = append(os.Environ(), "CGO_ENABLED="+cgo, "GO_EXTLINK_ENABLED=0", "GOGC=400", "GOMEMLIMIT=2GiB")
 	cmd.Stderr = os.Stderr
 	return cmd
 }

@@ -145,7 +145,7 @@ type Set struct {
 	listeners *listen.Set
 	owners    map[string]string // by kind and name: the owners of names that only one module can have
 	patterns  []pattern         // of routes and mounts
-	served    *http.ServeMux    // knows all patterns
+	served    *http.ServeMux    // knows these patterns, and the server's own that are free
 	routes    []Route
 	mounts    map[string]http.Handler
 	pages     []Page
@@ -187,14 +187,7 @@ func (s *Set) Start(ctx context.Context, list []Module) error {
 
 // Free returns an error about the first of the server's own routes that a module has taken.
 func (s *Set) Free(owner string, patterns ...string) error {
-	all := http.NewServeMux() // since what is not registered here yet needs no look at each of the modules' patterns
-	for _, p := range s.patterns {
-		registered(all, p.text)
-	}
 	for _, p := range patterns {
-		if registered(all, p) {
-			continue
-		}
 		if err := s.free(p, owner); err != nil {
 			return err
 		}
@@ -342,10 +335,8 @@ func (s *Set) take(kind, name, owner string) error {
 
 // serve gives a pattern to a module unless another has it.
 func (s *Set) serve(text, module string) error {
-	if !registered(s.served, text) {
-		if err := s.free(text, module); err != nil {
-			return err
-		}
+	if err := s.free(text, module); err != nil {
+		return err
 	}
 	s.patterns = append(s.patterns, pattern{text, module})
 	return nil
@@ -353,6 +344,9 @@ func (s *Set) serve(text, module string) error {
 
 // free returns an error if another module has a pattern that conflicts with this one in net/http, even if written differently.
 func (s *Set) free(text, owner string) error {
+	if registered(s.served, text) { // there is no need to look at each
+		return nil
+	}
 	for _, other := range s.patterns {
 		if clash(text, other.text) {
 			return fmt.Errorf("%s registers route %s, which clashes with %s of %s", owner, text, other.text, other.module)
@@ -364,7 +358,7 @@ func (s *Set) free(text, owner string) error {
 // clash reports whether two patterns conflict in net/http.
 func clash(a, b string) bool {
 	mux := http.NewServeMux()
-	registered(mux, a)
+	mux.HandleFunc(a, http.NotFound)
 	return !registered(mux, b)
 }
 
