@@ -7,9 +7,10 @@ MAKEFLAGS += --no-builtin-rules
 GO ?= go
 # How everything is built, so that what one target compiles serves the next, in whatever folder. Without grpcnotrace gRPC brings
 # along pages of traces, which nobody can see here, and with them html/template; nopgxregisterdefaulttypes leaves out of pgx what is for
-# parameters whose types PostgreSQL has not told, and here it tells them all: 1.4 MB (docs/dependencies.md).
+# parameters whose types PostgreSQL has not told, and here it tells them all: 1.4 MB (docs/dependencies.md). What debuggers read is not
+# made: no program keeps it, and to make it is a tenth of the compiler's time.
 export CGO_ENABLED := 0
-BUILDFLAGS := -trimpath -tags=grpcnotrace,nopgxregisterdefaulttypes
+BUILDFLAGS := -trimpath -tags=grpcnotrace,nopgxregisterdefaulttypes -gcflags=all=-dwarf=false
 export GOFLAGS := $(filter-out $(BUILDFLAGS),$(shell $(GO) env GOFLAGS 2>/dev/null)) $(BUILDFLAGS)
 BIN := $(CURDIR)/.bin
 USER_PATH := $(PATH)
@@ -42,12 +43,11 @@ BUF           := $(CURDIR)/$(JS)/node_modules/.bin/buf
 
 # What the tests run. Narrow it: make test PACKAGES=./internal/notify/frame/...
 PACKAGES ?= ./...
-# Where goroutines share memory: the engine, sessions, stores, several nodes. These are tested with the race detector; so is
-# everything by make check-all, and what PACKAGES narrow the run to. All gateways pass one suite, which takes twenty times as long
-# with it, so one gateway stands for them. No package that has the whole server in it is among them, since all of it would be compiled
-# twice. Servers of black-box tests are built without it.
-RACED ?= $(if $(filter ./...,$(PACKAGES)),$(addprefix ./,internal/engine/reactor/... internal/engine/timerwheel internal/engine/fair internal/engine/latency internal/feeds/event internal/notify/session internal/notify/mailbox internal/notify/delivery internal/objects/signal internal/messaging/pubsub internal/messaging/request internal/messaging/bus internal/cluster internal/gateway internal/gateway/admission internal/gateway/workergate internal/gateway/natsgate internal/gateway/wsgate internal/gateway/mqttgate/filterdb internal/gateway/mqttgate/wire internal/store/... internal/access internal/sending/dispatch internal/campaigns/campaign internal/notify/escalation internal/feeds/hook internal/feeds/sink/... internal/feeds/source/... internal/server/httpapi/direct),$(PACKAGES))
-# Without what debuggers read a test's program is linked in two thirds of the time.
+# Where goroutines share memory: the engine, sessions, mailboxes and the store of them on SQLite, objects, topics, requests, sends. These
+# are tested with the race detector; so is everything by make check-all, and what PACKAGES narrow the run to. All that they import
+# is compiled twice, so none of them brings a server of NATS, a driver of PostgreSQL or Redis, or all of Godwit along.
+RACED ?= $(if $(filter ./...,$(PACKAGES)),$(addprefix ./internal/,engine/reactor/... engine/timerwheel engine/fair engine/latency notify/session notify/mailbox notify/delivery notify/escalation objects/signal messaging/pubsub messaging/request access sending/dispatch campaigns/campaign feeds/hook feeds/sink feeds/source feeds/source/streams gateway/admission gateway/mqttgate/wire store/await store/eventlog store/notes store/sqlite/mailboxdb store/sqlite/sqlitedb server/httpapi/direct),$(PACKAGES))
+# Without a table of symbols a test's program is linked in two thirds of the time.
 TESTFLAGS ?= -vet=off -ldflags=-s -timeout 30m
 # The race detector stays out of SQLite, which is C translated to Go: it takes most of the time there, and watches nothing of
 # ours. Vetting is left to make lint.
@@ -225,6 +225,10 @@ python-test: $(PYTHON_VENV) ## lint, type-check and test the Python client (narr
 .PHONY: js-test
 js-test: $(NODE_MODULES) chromium ## run the tests of the JavaScript client, against a server built for them
 	cd $(JS) && npm test --silent
+
+.PHONY: js-server
+js-server:
+	$(GO) build -ldflags '-s -w' -o $(BIN)/js/godwit ./cmd/godwit
 
 # What the Kotlin client is made of, and what its tests read, with their digest when they last passed. To compile and test it takes minutes, so that is
 # done where the digest differs, and always in make check-all. Other versions of Java run the tests again if they are there.
@@ -694,11 +698,14 @@ packers:
 clean: ## remove the tools and binaries under .bin
 	rm -rf $(BIN)
 
+# As everything is built, so that they share the standard library. The compiler collects garbage less often than it would by itself.
+TOOLFLAGS = GOFLAGS='$(BUILDFLAGS)' GOGC=400 GOMEMLIMIT=2GiB
+
 # go-tool NAME MODULE-PATH: installs the version that the stamp file's name carries.
 define go-tool
 	@mkdir -p $(BIN); rm -f $(BIN)/.$(1)-*
 	@echo "installing $(1)"
-	GOBIN=$(BIN) GOFLAGS= $(GO) install $(2)@$(patsubst .$(1)-%,%,$(notdir $@))
+	GOBIN=$(BIN) $(TOOLFLAGS) $(GO) install $(2)@$(patsubst .$(1)-%,%,$(notdir $@))
 	@touch $@
 endef
 
@@ -713,7 +720,7 @@ $(BENCHSTAT):     ; $(call go-tool,benchstat,golang.org/x/perf/cmd/benchstat)
 # Not through go-tool: its clean-up of old stamps would match protoc-gen-go-grpc's too.
 $(PROTOC_GO):
 	@mkdir -p $(BIN)
-	GOBIN=$(BIN) GOFLAGS= $(GO) install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
+	GOBIN=$(BIN) $(TOOLFLAGS) $(GO) install google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
 	@touch $@
 
 $(NODE_MODULES): $(JS)/package-lock.json

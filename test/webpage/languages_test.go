@@ -3,6 +3,7 @@ package webpage
 import (
 	"context"
 	"encoding/json"
+	"math/rand/v2"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -12,6 +13,7 @@ import (
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -187,15 +189,11 @@ func TestTheConsoleSpeaksTheLanguageThatAPersonChooses(t *testing.T) {
 	p.speaks("en", "English")
 	p.reads("main h1", "Audience")
 
-	endpoint := s.fills()
-	tags := []string{"de", "hi"}
-	if languages != "" {
-		tags = strings.Split(languages, ",")
-	}
-	for _, tag := range tags {
+	pages := s.everyPage(sent, draft, s.fills())
+	for tag, some := range shared(pages) {
 		p.opens("/ui/keys") // whose foot does not move while it is clicked
 		p.speaksTag(tag)
-		for _, s := range s.everyPage(sent, draft, endpoint) {
+		for _, s := range some {
 			p.opens(s.path)
 			p.sees(s.ready)
 			p.sees(`html[lang="` + tag + `"]`)
@@ -211,6 +209,24 @@ func TestTheConsoleSpeaksTheLanguageThatAPersonChooses(t *testing.T) {
 			}
 		}
 	}
+}
+
+// shared returns the pages that are looked at in each language: all where languages are named; else each page in one of two, and in both in
+// a thorough run.
+func shared(pages []sight) map[string][]sight {
+	tags := []string{"de", "hi"}
+	each := thorough.Rounds(1, len(tags))
+	if languages != "" {
+		tags = strings.Split(languages, ",")
+		each = len(tags)
+	}
+	by := map[string][]sight{}
+	for _, page := range pages {
+		for _, i := range rand.Perm(len(tags))[:each] {
+			by[tags[i]] = append(by[tags[i]], page)
+		}
+	}
+	return by
 }
 
 // speaksTag chooses a language by its tag.

@@ -106,8 +106,8 @@ func list(ctx context.Context, patterns []string) ([]string, error) {
 	return strings.Fields(string(text)), nil
 }
 
-// share divides the number of packages tested at once between both runs. Packages with the race detector compute more and wait less than
-// others, so they get a third.
+// share divides the number of packages tested at once between both runs. Few packages have the race detector, and these compute more and
+// wait less than others, so they get a fifth.
 func share(atOnce int, raced, others bool) (forRaced, forOthers int) {
 	switch {
 	case !raced:
@@ -115,7 +115,7 @@ func share(atOnce int, raced, others bool) (forRaced, forOthers int) {
 	case !others:
 		return max(atOnce, 1), 0
 	}
-	forRaced = max((atOnce+1)/3, 1)
+	forRaced = max(atOnce/5, 1)
 	return forRaced, max(atOnce-forRaced, 1)
 }
 

@@ -79,7 +79,7 @@ func TestBothRunsTogetherTestAsManyPackagesAtOnceAsTheyMay(t *testing.T) {
 		atOnce        int
 		raced, others bool
 		first, second int
-	}{{8, true, true, 3, 5}, {16, true, true, 5, 11}, {2, true, true, 1, 1}, {1, true, true, 1, 1}, {8, false, true, 0, 8}, {8, true, false, 8, 0}} {
+	}{{8, true, true, 1, 7}, {16, true, true, 3, 13}, {2, true, true, 1, 1}, {1, true, true, 1, 1}, {8, false, true, 0, 8}, {8, true, false, 8, 0}} {
 		if first, second := share(c.atOnce, c.raced, c.others); first != c.first || second != c.second {
 			t.Errorf("%+v: %d and %d", c, first, second)
 		}
