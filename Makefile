@@ -560,9 +560,14 @@ map: ## print each package with its doc line
 modules:
 	@$(GO) mod download
 
-# What comes from the registries of Go, npm and pip. make -j4 fetches it all at once; apt installs one package at a time.
+# What comes from the registries of Go, npm and pip: make -j4 fetches it all at once.
 .PHONY: fetched
 fetched: $(GOFUMPT) $(GOLANGCI_LINT) $(GOTESTSUM) $(PROTOC_GO) $(PROTOC_GRPC) $(GRPCURL) $(H2SPEC) $(VENV) $(NODE_ECE) $(NODE_MODULES) $(PYTHON_VENV) $(WHEELS)
+
+# Debian's packages, in turn: apt does one thing at a time.
+.PHONY: installed
+installed:
+	@for tool in postgresql redis mariadb haproxy mosquitto prometheus php chromium firefox wordpress; do $(MAKE) --no-print-directory $$tool; done
 
 .PHONY: test-tools
 test-tools: $(GOTESTSUM) prometheus $(foreach p,$(TOOL_PACKAGES),$(TOOLS_$p))
