@@ -336,3 +336,20 @@ func TestClientThatHangsUpBeforeItsAnswerLeavesItsSession(t *testing.T) {
 		t.Error("the session is there after its time")
 	}
 }
+
+// TestSessionLastsFromWhenItsClientLeft: even where the database stores that later.
+func TestSessionLastsFromWhenItsClientLeft(t *testing.T) {
+	s := keeping(t)
+	hello, props := lasting(wire.V5, "unit", "phone") // for a minute
+	p := connect(t, s.Server, hello, props...)
+	p.subscribed(0, "news/#")
+	release := make(chan struct{})
+	s.db.holds(release)
+	s.leaves(t, p)
+	s.ahead.Add(int64(61 * time.Second))
+	s.db.holds(nil)
+	close(release)
+	if p = connect(t, s.Server, hello, props...); p.ack.Present {
+		t.Error("a session is present after its time")
+	}
+}

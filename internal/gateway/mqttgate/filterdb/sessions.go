@@ -88,7 +88,8 @@ type op struct {
 	owner  int64
 	clean  bool
 	expiry time.Duration
-	subs   string // of a store or an adopt
+	until  time.Time // of a session whose client leaves
+	subs   string    // of a store or an adopt
 	found  func(Found, error)
 	done   func(error) // may be nil
 }
@@ -248,7 +249,7 @@ func (s *Sessions) Store(d Device, owner int64, subs []Subscription, done func(e
 
 // Leave notes that a session's client has gone, and how long the session lasts from now on.
 func (s *Sessions) Leave(d Device, owner int64, expiry time.Duration) {
-	s.put(op{of: d, what: leaves, owner: owner, expiry: expiry})
+	s.put(op{of: d, what: leaves, owner: owner, expiry: expiry, until: s.cfg.Now().Add(expiry)})
 }
 
 // End ends a session.

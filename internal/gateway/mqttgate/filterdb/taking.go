@@ -240,7 +240,7 @@ func (s *Sessions) store(ctx context.Context, tx sqltx.Tx, batch []op, found map
 		{
 			func(q *op) bool { return q.what == leaves }, "UPDATE session SET connected = 0, expiry = q.column5, until = q.column6" + mine,
 			func(q *op) []any {
-				return []any{q.of.App, q.of.Recipient, q.of.Name, q.owner, q.expiry.Milliseconds(), now.Add(q.expiry).UnixMilli()}
+				return []any{q.of.App, q.of.Recipient, q.of.Name, q.owner, q.expiry.Milliseconds(), q.until.UnixMilli()}
 			},
 		},
 		{
