@@ -176,9 +176,11 @@ func TestMosquittoClients(t *testing.T) {
 					t.Fatalf("mosquitto_pub: %v %s", err, out)
 				}
 			}
+			var printed []string
 			listen := func(want int, begin string, more ...string) (got []string) {
 				t.Helper()
 				err := run(ctx, t, func(line string) {
+					printed = append(printed, line)
 					if strings.Contains(line, "Subscribed (mid") && begin != "" {
 						publish("-q", "1", "-t", begin, "-m", "hello")
 					}
@@ -200,7 +202,12 @@ func TestMosquittoClients(t *testing.T) {
 			if len(got) != 2 || !strings.HasPrefix(got[0], "inbox 1 0 {") || !strings.Contains(got[1], numbered(who, 1)) {
 				t.Errorf("mosquitto_sub prints %q", got)
 			}
-			blackbox.Eventually(t, "acknowledged", func() error { return api.WantState(ctx, numbered(who, 1), who, "acked") })
+			blackbox.Eventually(t, "acknowledged", func() error {
+				if err := api.WantState(ctx, numbered(who, 1), who, "acked"); err != nil {
+					return fmt.Errorf("%w; the client printed %q; the server has %s", err, printed, serverSide(api, numbered(who, 1), who))
+				}
+				return nil
+			})
 			publish("-q", "1", "-t", "o/"+who+"/state", "-m", "on", "-r")
 			if got := listen(1, "", "-q", "1", "-t", "o/"+who+"/state"); got[0] != "o/"+who+"/state 1 1 on" {
 				t.Errorf("mosquitto_sub prints %q", got)
