@@ -111,7 +111,7 @@ func runPage(t *testing.T, all []block, curl string) {
 		t.Fatal(err)
 	}
 	env := append(os.Environ(), checkout(t, all, dir)...)
-	env = append(env, "PATH="+bin+":"+filepath.Dir(curl)+":"+os.Getenv("PATH"), "GODWIT_URL="+server.URL(""), "GODWIT_DATA="+server.Dir)
+	env = append(env, "PATH="+bin+":"+os.Getenv("PATH")+":"+filepath.Dir(curl), "GODWIT_URL="+server.URL(""), "GODWIT_DATA="+server.Dir)
 	places := []string{"localhost:8080", server.HTTP, "localhost:50051", server.GRPC}
 	if slices.ContainsFunc(all, func(b block) bool { return strings.Contains(b.script, redisPort) }) {
 		probes, release, err := freeport.Loopback(t.Context())
