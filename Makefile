@@ -656,12 +656,14 @@ php:
 		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends php-cli php-sqlite3; \
 	else echo "no PHP with SQLite found: tests of the plug-in for WordPress will be skipped"; fi
 
+# Its clients and the broker, which a test starts itself: the package's service is told not to start.
 .PHONY: mosquitto
 mosquitto:
-	@if command -v mosquitto_sub >/dev/null; then exit 0; fi; \
+	@if command -v mosquitto_sub >/dev/null && { command -v mosquitto >/dev/null || [ -x /usr/sbin/mosquitto ]; }; then exit 0; fi; \
 	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends mosquitto-clients; \
-	else echo "no clients of mosquitto found: a test of MQTT will be skipped"; fi
+		export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
+		apt-get update -qq && apt-get install -y -qq --no-install-recommends mosquitto mosquitto-clients; \
+	else echo "not all of mosquitto and its clients are found: tests of MQTT will be skipped"; fi
 
 # Debian's package is unpacked, not installed: 8 MB. The plug-in that lets WordPress keep its data in SQLite comes with npm's Playground; it reads a
 # property that WordPress before 6.2 lacks. WordPress looks for its settings beside its folder: they are those that a test names.
