@@ -17,7 +17,7 @@ import (
 	"godwit.dev/godwit/internal/server/admin/words"
 )
 
-//go:generate go test -run TestCatalogues . -update
+//go:generate go test -vet=off -run TestCatalogues . -update
 
 // update brings the files of all languages up to date: it adds texts that are missing, without a translation, and removes those that are
 // not used any more.
