@@ -29,6 +29,7 @@ type peer struct {
 	t     *testing.T
 	ack   wire.Connack
 	early []*wire.Publish // messages that heard has read beyond what it was asked for
+	read  []wire.Packet   // while an answer was awaited
 }
 
 // hi is a CONNECT packet of a client of the app.
@@ -65,6 +66,11 @@ func (p *peer) send(b []byte) {
 }
 
 func (p *peer) any() (wire.Packet, error) {
+	if len(p.read) > 0 {
+		first := p.read[0]
+		p.read = p.read[1:]
+		return first, nil
+	}
 	ctx, cancel := context.WithTimeout(p.t.Context(), gatetest.Patience)
 	defer cancel()
 	return p.next(ctx)
@@ -124,10 +130,22 @@ func (p *peer) subscribed(qos byte, filters ...string) []wire.Reason {
 	return p.suback(wire.SUBACK)
 }
 
+// suback waits for the answer to a subscription or to its end. Messages of a subscription may come before its answer (section 3.8.4): they are read
+// after it.
 func (p *peer) suback(t wire.Type) []wire.Reason {
 	p.t.Helper()
+	var before []wire.Packet
+	packet, err := p.any()
+	for err == nil && t == wire.SUBACK && packet.Type() == wire.PUBLISH {
+		before = append(before, packet)
+		packet, err = p.any()
+	}
+	p.read = append(before, p.read...)
+	if err != nil || packet.Type() != t {
+		p.t.Fatalf("got %s %x, %v, want %s", packet.Type(), packet.Body, err, t)
+	}
 	var a wire.Suback
-	if err := a.Decode(p.v, p.want(t)); err != nil || a.ID != 77 {
+	if err := a.Decode(p.v, packet); err != nil || a.ID != 77 {
 		p.t.Fatalf("%s: %+v, %v", t, a, err)
 	}
 	return a.Reasons

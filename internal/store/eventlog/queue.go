@@ -202,6 +202,16 @@ func (q *Queue) Flush(ctx context.Context) error {
 	return nil
 }
 
+// flushPatience bounds FlushSoon.
+const flushPatience = 5 * time.Second
+
+// FlushSoon is Flush for a caller that must not wait for a log which cannot be written.
+func (q *Queue) FlushSoon(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, flushPatience)
+	defer cancel()
+	_ = q.Flush(ctx) // the caller comes again
+}
+
 // Last returns the newest id assigned.
 func (q *Queue) Last() uint64 {
 	q.mu.Lock()

@@ -182,10 +182,11 @@ func erasedAppLeavesNoObject(e *objectEnv) {
 	})
 }
 
-// forgottenRecipientLeavesNoEvent erases a recipient whose events a follower has recently read.
+// forgottenRecipientLeavesNoEvent erases a recipient whose events a follower has recently read, and others are not written yet.
 func forgottenRecipientLeavesNoEvent(e *eventEnv) {
 	e.emit("a", 0, 70)
 	e.follow("a", 0, 70, 70)
+	e.emit("a", 70, 140)
 	l, ok := e.l.(interface {
 		ForgetRecipient(ctx context.Context, app, recipient string) error
 	})
@@ -195,7 +196,7 @@ func forgottenRecipientLeavesNoEvent(e *eventEnv) {
 	if err := l.ForgetRecipient(e.Context(), "a", "driver-3"); err != nil {
 		e.Fatal(err)
 	}
-	for _, ev := range e.follow("a", 0, 60, 70) {
+	for _, ev := range e.follow("a", 0, 120, 140) {
 		if ev.To == "driver-3" {
 			e.Errorf("an event of the forgotten recipient is read: %+v", ev)
 		}

@@ -14,8 +14,9 @@ import (
 // forgetChunks is the number of chunks rewritten in one transaction: at most some megabytes.
 const forgetChunks = 64
 
-// ForgetRecipient deletes a recipient's events, in slices.
+// ForgetRecipient deletes a recipient's events, in slices, also those that wait here to be written.
 func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error {
+	l.queue.FlushSoon(ctx)
 	defer l.tails.Forget(app)
 	for since, more := int64(0), true; more; {
 		err := l.db.Do(ctx, "delete events of an erased recipient", func(ctx context.Context, tx pgx.Tx) error {

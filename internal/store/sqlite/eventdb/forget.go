@@ -13,8 +13,9 @@ import (
 // forgetChunks is how many chunks one commit rewrites: at most 1 MB.
 const forgetChunks = 16
 
-// ForgetRecipient deletes a recipient's events, in slices. New events are written between them.
+// ForgetRecipient deletes a recipient's events, in slices, also those that wait to be written. New events are written between them.
 func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error {
+	l.queue.FlushSoon(ctx)
 	defer l.tails.Forget(app)
 	for since := int64(0); ; {
 		chunks, upto, err := l.chunksOf(ctx, app, recipient, since)
