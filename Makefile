@@ -567,7 +567,7 @@ fetched: $(GOFUMPT) $(GOLANGCI_LINT) $(GOTESTSUM) $(PROTOC_GO) $(PROTOC_GRPC) $(
 # Debian's packages, in turn: apt does one thing at a time.
 .PHONY: installed
 installed:
-	@for tool in postgresql redis mariadb haproxy mosquitto prometheus php chromium firefox wordpress; do $(MAKE) --no-print-directory $$tool; done
+	@for tool in $(sort $(filter-out modules /% $(JS)/%,$(TOOLS_BESIDE) $(foreach p,$(TOOL_PACKAGES),$(TOOLS_$p)))); do $(MAKE) --no-print-directory $$tool; done
 
 .PHONY: test-tools
 test-tools: $(GOTESTSUM) prometheus $(foreach p,$(TOOL_PACKAGES),$(TOOLS_$p))
