@@ -32,7 +32,7 @@ func TestErasedRecipientIsInNoTable(t *testing.T) {
 	t.Parallel()
 	for name, k := range map[string]kept{"files": {dir: t.TempDir()}, "PostgreSQL": inPostgres(t)} {
 		t.Run(name, func(t *testing.T) {
-			w := &world{T: t, server: blackbox.Start(t, append(k.serve(), blackbox.Args("--erase-within", "1s"))...)}
+			w := &world{T: t, server: blackbox.Start(t, k.serve()...)}
 			w.api = w.server.API()
 			w.fillForErasure()
 			if found := k.search(t, erasedName, erasedText); len(found) < 4 {
