@@ -346,6 +346,36 @@ func TestSmallSlicesAreSealedAndDroppedWhenPruned(t *testing.T) {
 	}
 }
 
+// A long read may meet a slice that was sealed after it had begun, again and again.
+func TestCopiesAreFoundWhileTheirSlicesAreSealedOneAfterAnother(t *testing.T) {
+	cfg := config()
+	cfg.SmallSlices(3)
+	path := filepath.Join(t.TempDir(), "m.db")
+	s := openAt(t, path, cfg)
+	to := make([]string, 2000)
+	for i := range to {
+		to[i] = fmt.Sprint("r", i)
+	}
+	list := publishOf("x", 10, to...)
+	if err := s.Append(t.Context(), []*mailbox.Append{list}); err != nil {
+		t.Fatal(err)
+	}
+	acks := make([]*mailbox.Settle, len(to))
+	for i := range to {
+		acks[i] = &mailbox.Settle{App: "app", Recipient: to[i], ID: "x", As: notification.Acked, At: list.N.CreatedAt}
+	}
+	if err := s.Settle(t.Context(), acks); err != nil {
+		t.Fatal(err)
+	}
+	slices := len(to)/8 - 1
+	for sealed := false; !sealed; {
+		sealed = s.Sealed() >= slices
+		if records, err := s.Lookup(t.Context(), "app", "x", ""); err != nil || len(records) != len(to) {
+			t.Fatalf("with %d slices sealed %d of %d copies are found: %v", s.Sealed(), len(records), len(to), err)
+		}
+	}
+}
+
 func untilSealed(t *testing.T, s *mailboxdb.Store, slices int) {
 	t.Helper()
 	deadline := time.Now().Add(2 * time.Minute)

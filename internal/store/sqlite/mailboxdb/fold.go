@@ -18,10 +18,12 @@ const (
 func (s *Store) fold(ctx context.Context, t *tail) error {
 	for from := t.pos(0); from < t.pos(1<<t.bits); {
 		next := from
+		s.still.Lock()
 		err := s.db.DoBulk(ctx, foldWaiting, func(c *sqlite.Conn) (err error) {
 			next, err = s.foldSome(c, t, from)
 			return err
 		})
+		s.still.Unlock()
 		if err != nil {
 			return fmt.Errorf("fold what was settled: %w", err)
 		}

@@ -113,6 +113,8 @@ type Store struct {
 	apps   map[string]*app
 	tails  []*tail // tails of slices not sealed yet, oldest first; the last one is being filled
 	sealed sealedSlices
+	// still is held to read while no slice is sealed or dropped. The sealer and the pruner hold it for each of their steps.
+	still sync.RWMutex
 
 	shownPos int64 // last position committed
 	folded   int64 // up to this position rows or outcomes have the copies' ends; after it settlements have them, and so do tails

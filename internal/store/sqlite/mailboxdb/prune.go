@@ -326,13 +326,21 @@ func (s *Store) dropEmptySlices(ctx context.Context, before int64) error {
 		if !empty {
 			continue
 		}
-		err = s.db.DoBulk(ctx, pruneSlice, func(c *sqlite.Conn) error { return s.deleteSlice(c, slice.number) })
-		if err != nil {
+		if err := s.dropSlice(ctx, slice); err != nil {
 			return err
 		}
-		s.sealed.remove(slice)
 	}
 	return nil
+}
+
+func (s *Store) dropSlice(ctx context.Context, slice *sealedSlice) error {
+	s.still.Lock()
+	defer s.still.Unlock()
+	err := s.db.DoBulk(ctx, pruneSlice, func(c *sqlite.Conn) error { return s.deleteSlice(c, slice.number) })
+	if err == nil {
+		s.sealed.remove(slice)
+	}
+	return err
 }
 
 func (s *Store) deleteSlice(c *sqlite.Conn, number int64) error {

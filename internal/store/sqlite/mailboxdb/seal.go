@@ -60,7 +60,9 @@ func (s *Store) seal(ctx context.Context, t *tail) error {
 	if err != nil {
 		return err
 	}
+	s.still.Lock()
 	s.sealed.add(&sealedSlice{number: t.number, fences: fences}, filter)
+	s.still.Unlock()
 	s.mu.Lock()
 	s.tails = slices.Clone(s.tails[1:])
 	s.mu.Unlock()
@@ -140,12 +142,18 @@ func (s *Store) loadFilters(ctx context.Context) error {
 	return nil
 }
 
-// read is db.ReadFor for functions that use the sealed index: it reads again if the index has changed since the snapshot was taken.
+// read is db.ReadFor for functions that use the sealed index: it reads again if the index has changed since the snapshot was taken, the last
+// time while nothing changes it.
 func (s *Store) read(ctx context.Context, app string, fn func(*sqlite.Conn) error) (err error) {
-	for range 5 {
+	for range 3 {
 		if err = s.db.ReadFor(ctx, app, fn); !errors.Is(err, errStale) {
 			return err
 		}
+	}
+	s.still.RLock()
+	defer s.still.RUnlock()
+	if err = s.db.ReadFor(ctx, app, fn); errors.Is(err, errStale) {
+		return fmt.Errorf("the index of stored copies is damaged: %w", err)
 	}
 	return err
 }

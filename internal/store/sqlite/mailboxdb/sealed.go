@@ -24,7 +24,7 @@ const (
 )
 
 // errStale reports that a slice was sealed or dropped after the snapshot was taken. Another read succeeds.
-var errStale = errors.New("the index has moved on")
+var errStale = errors.New("the file lacks what the index in memory names")
 
 // sealedSlices finds rows in slices whose index is on disk. The sealer and the pruner change it; any goroutine reads it.
 type sealedSlices struct {
