@@ -574,96 +574,65 @@ test-tools: $(GOTESTSUM) prometheus $(foreach p,$(TOOL_PACKAGES),$(TOOLS_$p))
 
 .PHONY: devanagari
 devanagari: # the font for pictures of pages in Hindi
-	@if [ -n "$$(fc-list :lang=hi 2>/dev/null)" ]; then exit 0; fi; \
-	if command -v apt-get >/dev/null && [ "$$(id -u)" = 0 ]; then apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends fonts-lohit-deva; \
-	else echo "no font for Hindi found: pictures show boxes"; fi
+	@[ -n "$$(fc-list :lang=hi 2>/dev/null)" ] || tools/debian "no font for Hindi found: pictures show boxes" fonts-lohit-deva
 
-# A browser, and the same without windows, where a page takes two thirds of the time. Installed only where that is possible without asking.
+# A browser, and the same without windows, where a page takes two thirds of the time.
 .PHONY: chromium
 chromium:
 	@if { command -v chromium && command -v chromium-headless-shell || command -v google-chrome; } >/dev/null; then exit 0; fi; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		export DEBIAN_FRONTEND=noninteractive; apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium && \
-		{ apt-get install -y -qq --no-install-recommends chromium-headless-shell || echo "no chromium-headless-shell: all pages are tested in chromium"; }; \
-	elif ! command -v chromium >/dev/null; then echo "no chromium found: the browser test will be skipped"; fi
+	{ command -v chromium >/dev/null || tools/debian "no chromium found: the browser test will be skipped" chromium; } && \
+	tools/debian "" chromium-headless-shell || echo "no chromium-headless-shell: all pages are tested in chromium"
 
 # Another maker's browser, for what has to work in more than one.
 .PHONY: firefox
 firefox:
-	@if command -v firefox-esr >/dev/null || command -v firefox >/dev/null; then exit 0; fi; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends firefox-esr; \
-	else echo "no Firefox found: tests in it will be skipped"; fi
+	@command -v firefox-esr >/dev/null || command -v firefox >/dev/null || tools/debian "no Firefox found: tests in it will be skipped" firefox-esr
 
 # PostgreSQL's programs, which tests start themselves: Debian's package is told not to start a server of its own.
 .PHONY: postgresql
 postgresql:
 	@if command -v postgres >/dev/null || ls /usr/lib/postgresql/*/bin/postgres >/dev/null 2>&1; then exit 0; fi; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		export DEBIAN_FRONTEND=noninteractive; \
-		apt-get update -qq && apt-get install -y -qq --no-install-recommends postgresql-common && \
-		sed -i 's/^#\?create_main_cluster .*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf && \
-		apt-get install -y -qq --no-install-recommends postgresql; \
-	else echo "no PostgreSQL found: tests of the stores on it will be skipped"; fi
+	tools/debian "no PostgreSQL found: tests of the stores on it will be skipped" postgresql-common || exit 1; \
+	conf=/etc/postgresql-common/createcluster.conf; [ ! -w $$conf ] || { \
+	sed -i 's/^#\?create_main_cluster .*/create_main_cluster = false/' $$conf && tools/debian "" postgresql; }
 
-# Redis, which tests start themselves: its package's service is told not to start.
+# Redis, which tests start themselves.
 .PHONY: redis
 redis:
-	@if command -v redis-server >/dev/null; then exit 0; fi; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
-		apt-get update -qq && apt-get install -y -qq --no-install-recommends redis-server; \
-	else echo "no Redis found: tests of its streams will be skipped"; fi
+	@command -v redis-server >/dev/null || tools/debian "no Redis found: tests of its streams will be skipped" redis-server
 
-# MariaDB's server alone, which tests start themselves: this package has no service.
+# MariaDB's server alone, which tests start themselves.
 .PHONY: mariadb
 mariadb:
-	@if command -v mariadbd >/dev/null || [ -x /usr/sbin/mariadbd ]; then exit 0; fi; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends mariadb-server-core; \
-	else echo "no MariaDB found: tests of outboxes in it will be skipped"; fi
+	@command -v mariadbd >/dev/null || [ -x /usr/sbin/mariadbd ] || tools/debian "no MariaDB found: tests of outboxes in it will be skipped" mariadb-server-core
 
-# What Godwit is compared with: their packages' services are told not to start.
+# What Godwit is compared with.
 .PHONY: rivals
 rivals: ## install the servers that bench compares with
 	@if command -v nats-server >/dev/null && { command -v mosquitto >/dev/null || [ -x /usr/sbin/mosquitto ]; }; then exit 0; fi; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
-		apt-get update -qq && apt-get install -y -qq --no-install-recommends mosquitto nats-server; \
-	else echo "not all of mosquitto and nats-server are found: bench leaves out what is missing, and says so"; fi
+	tools/debian "not all of mosquitto and nats-server are found: bench leaves out what is missing, and says so" mosquitto nats-server
 
-# Which tests start themselves, too. As installed it listens nowhere.
+# Which tests start themselves, too.
 .PHONY: haproxy
 haproxy:
-	@if command -v haproxy >/dev/null || [ -x /usr/sbin/haproxy ]; then exit 0; fi; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends haproxy; \
-	else echo "no HAProxy found: tests of several nodes behind it will be skipped"; fi
+	@command -v haproxy >/dev/null || [ -x /usr/sbin/haproxy ] || tools/debian "no HAProxy found: tests of several nodes behind it will be skipped" haproxy
 
 # Maven, and the Java that it brings along.
 .PHONY: maven
 maven:
-	@if command -v mvn >/dev/null; then exit 0; fi; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends maven default-jdk-headless; \
-	else echo "no Maven found, with which the Kotlin client is built: install Maven 3.8 and a JDK of 17 or newer" >&2; exit 1; fi
+	@command -v mvn >/dev/null || tools/debian "no Maven found: install Maven 3.8 and a JDK of 17 or newer" maven default-jdk-headless
+	@command -v mvn >/dev/null # the Kotlin client is built with it
 
 # PHP's command line, under which the plug-in for WordPress is run.
 .PHONY: php
 php:
-	@if php -r 'exit((int)!extension_loaded("pdo_sqlite"));' 2>/dev/null; then exit 0; fi; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends php-cli php-sqlite3; \
-	else echo "no PHP with SQLite found: tests of the plug-in for WordPress will be skipped"; fi
+	@php -r 'exit((int)!extension_loaded("pdo_sqlite"));' 2>/dev/null || tools/debian "no PHP with SQLite found: tests of the plug-in for WordPress will be skipped" php-cli php-sqlite3
 
-# Its clients and the broker, which a test starts itself: the package's service is told not to start.
+# Its clients and the broker, which a test starts itself.
 .PHONY: mosquitto
 mosquitto:
 	@if command -v mosquitto_sub >/dev/null && { command -v mosquitto >/dev/null || [ -x /usr/sbin/mosquitto ]; }; then exit 0; fi; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
-		apt-get update -qq && apt-get install -y -qq --no-install-recommends mosquitto mosquitto-clients; \
-	else echo "not all of mosquitto and its clients are found: tests of MQTT will be skipped"; fi
+	tools/debian "not all of mosquitto and its clients are found: tests of MQTT will be skipped" mosquitto mosquitto-clients
 
 # Debian's package is unpacked, not installed: 8 MB. The plug-in that lets WordPress keep its data in SQLite comes with npm's Playground; it reads a
 # property that WordPress before 6.2 lacks. WordPress looks for its settings beside its folder: they are those that a test names.
@@ -684,22 +653,16 @@ $(WORDPRESS):
 	cd $(@D) && echo "<?php require getenv( 'GODWIT_WORDPRESS_CONFIG' );" >wp-config.php && echo '<?php' >core/wp-content/db.php
 	@touch $@
 
-# Which a test starts itself; the package's service is told not to start.
+# Which a test starts itself.
 .PHONY: prometheus
 prometheus:
-	@if command -v prometheus >/dev/null && command -v promtool >/dev/null; then exit 0; fi; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1; \
-		apt-get update -qq && apt-get install -y -qq --no-install-recommends prometheus; \
-	else echo "no Prometheus found: tests of the board and the alerts will be skipped"; fi
+	@command -v prometheus >/dev/null && command -v promtool >/dev/null || tools/debian "no Prometheus found: tests of the board and the alerts will be skipped" prometheus
 
 # What reads packages, signs and parses a formula.
 .PHONY: packers
 packers:
 	@if command -v rpm >/dev/null && command -v minisign >/dev/null && command -v ruby >/dev/null; then exit 0; fi; \
-	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
-		apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends rpm minisign ruby; \
-	else echo "not all of rpm, minisign and ruby are found: tests of packages will be skipped"; fi
+	tools/debian "not all of rpm, minisign and ruby are found: tests of packages will be skipped" rpm minisign ruby
 
 .PHONY: clean
 clean: ## remove the tools and binaries under .bin
