@@ -208,11 +208,13 @@ func erasedAppLeavesNoEvent(e *eventEnv) {
 		e.emit(app, 0, 50)
 		e.follow(app, 0, 50, 50)
 	}
+	e.emit("b", 50, 70)
+	e.emit("a", 50, 70) // not written yet
 	eraseApp(e.T, e.l, "a")
 	if evs, _, err := e.l.Read(e.Context(), "a", 0, 10, false); err != nil || len(evs) > 0 {
 		e.Errorf("%d events of the erased app are left, %v", len(evs), err)
 	}
-	e.are(e.follow("b", 0, 50, 50), "b", 0, 50)
-	e.emit("a", 50, 60) // belongs to a new app with the same name
-	e.are(e.follow("a", 0, 10, 10), "a", 50, 10)
+	e.are(e.follow("b", 0, 70, 70), "b", 0, 70)
+	e.emit("a", 70, 80) // belongs to a new app with the same name
+	e.are(e.follow("a", 0, 10, 10), "a", 70, 10)
 }

@@ -50,8 +50,9 @@ func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error 
 	return nil
 }
 
-// EraseApp deletes all events of a deleted app, in slices.
+// EraseApp deletes all events of a deleted app, in slices, also those that wait here to be written.
 func (l *Log) EraseApp(ctx context.Context, app string) error {
+	l.queue.FlushSoon(ctx)
 	defer l.tails.Forget(app)
 	for more := true; more; {
 		err := l.db.Do(ctx, "delete events of an erased app", func(ctx context.Context, tx pgx.Tx) error {

@@ -32,8 +32,10 @@ func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error 
 	}
 }
 
-// EraseApp deletes all events of a deleted app, in slices. The progress of its hooks and sinks stays, since it contains no names.
+// EraseApp deletes all events of a deleted app, in slices, also those that wait to be written. The progress of its hooks and sinks stays,
+// since it contains no names.
 func (l *Log) EraseApp(ctx context.Context, app string) error {
+	l.queue.FlushSoon(ctx)
 	defer l.tails.Forget(app)
 	for more := true; more; {
 		err := l.db.DoBulkFor(ctx, app, forgetChunks, func(c *sqlite.Conn) error {
