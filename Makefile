@@ -285,6 +285,7 @@ check: fmt-check lint generate-check test attack ## what CI runs: format, lint, 
 
 .PHONY: check-all
 check-all: export GODWIT_TEST_THOROUGH := 1
+check-all: export GOFLAGS := $(GOFLAGS) -count=1
 check-all: check ## the same thoroughly, and with the race detector everywhere
 	@$(MAKE) --no-print-directory deploy-test-all
 	@$(MAKE) --no-print-directory kotlin-test-all

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -120,6 +121,9 @@ func Build(t testing.TB, name, pkg string, goArgs ...string) string {
 	if p := built[name]; p != "" {
 		return p
 	}
+	if err := readFolders(); err != nil {
+		t.Fatal(err)
+	}
 	dir := filepath.Join(Root(), ".bin", "test")
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
@@ -145,6 +149,17 @@ func Build(t testing.TB, name, pkg string, goArgs ...string) string {
 	}
 	built[name] = out
 	return out
+}
+
+// readFolders reads the repository's folders, for Go to see that a test depends on the files in them: it takes a result from its cache only
+// if nothing that the test itself has read is changed, and what the server is built from is read by another process.
+func readFolders() error {
+	return filepath.WalkDir(Root(), func(_ string, d fs.DirEntry, err error) error {
+		if name := d.Name(); err == nil && d.IsDir() && (name == ".git" || name == ".bin" || name == "node_modules") {
+			return filepath.SkipDir
+		}
+		return err
+	})
 }
 
 // WriteProgram writes a program or a script. Meanwhile this process starts no other one: that would have the file open for writing for a
