@@ -172,7 +172,7 @@ func newStage(t *testing.T, user, enabled, active bool) *stage {
 		"getent": exits(user), "adduser": note, "useradd": note, "groupadd": note, "install": note, "chown": note, "chmod": note,
 		"systemctl": `case "$1" in is-enabled) ` + exits(enabled) + `;; is-active) ` + exits(active) + `;; esac` + "\n" + note,
 	} {
-		if err := os.WriteFile(filepath.Join(s.bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil { //nolint:gosec // a program
+		if err := os.WriteFile(filepath.Join(s.bin, name), []byte("#!/bin/sh\n"+text+"\n"), 0o755); err != nil { // a program
 			t.Fatal(err)
 		}
 	}

@@ -22,7 +22,7 @@ func TestExportedAPIIsTheCommittedOne(t *testing.T) {
 	const file = "api.txt"
 	got := exported(t)
 	if *accept {
-		if err := os.WriteFile(file, got, 0o644); err != nil { //nolint:gosec // a source file
+		if err := os.WriteFile(file, got, 0o644); err != nil { // a source file
 			t.Fatal(err)
 		}
 	}

@@ -211,7 +211,7 @@ func (c *PublishConfig) burstContent() content {
 	var row content
 	for i := range c.Burst {
 		one := c.mqttContent()
-		binary.BigEndian.PutUint16(one.bytes[one.id:], uint16(i+1)) //nolint:gosec // fewer than a client may have unanswered
+		binary.BigEndian.PutUint16(one.bytes[one.id:], uint16(i+1)) // fewer than a client may have unanswered
 		row.stamps = append(row.stamps, len(row.bytes)+one.stamps[0])
 		row.bytes = append(row.bytes, one.bytes...)
 		row.copies += one.copies

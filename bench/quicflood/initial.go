@@ -117,7 +117,7 @@ func protect(head, frames, id []byte) ([]byte, error) {
 // expand is HKDF-Expand-Label of TLS 1.3 without a context.
 func expand(secret []byte, label string, n int) ([]byte, error) {
 	label = "tls13 " + label
-	info := binary.BigEndian.AppendUint16(nil, uint16(n)) //nolint:gosec // at most 32
+	info := binary.BigEndian.AppendUint16(nil, uint16(n)) // at most 32
 	info = append(append(info, byte(len(label))), label...)
 	return hkdf.Expand(sha256.New, secret, string(append(info, 0)), n)
 }

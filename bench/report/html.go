@@ -100,7 +100,7 @@ func WriteHTML(w io.Writer, results ...*Result) error {
 		}
 		s := section{Result: r, At: r.Machine.At.Format("2006-01-02 15:04 MST")}
 		for _, n := range names {
-			s.Plots = append(s.Plots, template.HTML(svg[n])) //nolint:gosec // drawn here, from numbers
+			s.Plots = append(s.Plots, template.HTML(svg[n])) // drawn here, from numbers
 		}
 		raw, err := json.MarshalIndent(r, "", "  ")
 		if err != nil {

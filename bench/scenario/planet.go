@@ -91,7 +91,7 @@ func (s *Planet) own(r *report.Result) {
 		for i := first; i < min(first+cluster.NamesAtOnce, n); i++ {
 			names = append(names, planetName(i))
 		}
-		_ = d.Take(cluster.NamesMessage("other", uint64(first/cluster.NamesAtOnce+1), planetApp, names, nil)) //nolint:gosec // counts from 0
+		_ = d.Take(cluster.NamesMessage("other", uint64(first/cluster.NamesAtOnce+1), planetApp, names, nil)) // counts from 0
 	}
 	backup := heap()
 	r.Add("each recipient", "memory on its node, beside the session", "B", (connected-before)/float64(n))
@@ -159,11 +159,11 @@ type planetView struct {
 // takeWhole makes the messages of a node's whole table and reads them.
 func (v *planetView) takeWhole(node int) error {
 	v.of.Heard(boot(node), 1)
-	parts := uint64(max(1, (v.each+cluster.HashesAtOnce-1)/cluster.HashesAtOnce)) //nolint:gosec // positive
+	parts := uint64(max(1, (v.each+cluster.HashesAtOnce-1)/cluster.HashesAtOnce)) // positive
 	hashes := make([]uint64, 0, cluster.HashesAtOnce)
 	for part := range parts {
 		hashes = hashes[:0]
-		first := int(part) * cluster.HashesAtOnce //nolint:gosec // below the number of recipients
+		first := int(part) * cluster.HashesAtOnce // below the number of recipients
 		for i := first; i < min(first+cluster.HashesAtOnce, v.each); i++ {
 			hashes = append(hashes, planetHash(node*v.each+i))
 		}
@@ -185,7 +185,7 @@ func (v *planetView) lookUp() float64 {
 	names := make([]string, lookups)
 	all := v.nodes * v.each
 	for i := range names {
-		names[i] = planetName(int(uint64(i) * 2_654_435_761 % uint64(all))) //nolint:gosec // scattered over all
+		names[i] = planetName(int(uint64(i) * 2_654_435_761 % uint64(all))) // scattered over all
 	}
 	var room [4]string
 	begun := meter.Thread()

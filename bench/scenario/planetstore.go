@@ -148,7 +148,7 @@ func (x *planetStore) reopen(ctx context.Context) (err error) {
 
 // scattered returns a recipient of the database.
 func (x *planetStore) scattered(i uint64) string {
-	return planetName(int(i * 2_654_435_761 % uint64(x.n))) //nolint:gosec // positive
+	return planetName(int(i * 2_654_435_761 % uint64(x.n))) // positive
 }
 
 // compare measures what all nodes do after a cut: they look whether each connected recipient has something that it was not sent.
@@ -165,9 +165,9 @@ func (x *planetStore) compare(ctx context.Context) error {
 	for g := range errs {
 		wg.Go(func() {
 			of := make([]mailbox.Address, headsAtOnce)
-			for i := uint64(g) << 32; time.Since(begun) < x.For && errs[g] == nil; i++ { //nolint:gosec // small
+			for i := uint64(g) << 32; time.Since(begun) < x.For && errs[g] == nil; i++ { // small
 				for k := range of {
-					of[k] = mailbox.Address{App: testbed.App, Recipient: x.scattered(i*headsAtOnce + uint64(k))} //nolint:gosec // positive
+					of[k] = mailbox.Address{App: testbed.App, Recipient: x.scattered(i*headsAtOnce + uint64(k))} // positive
 				}
 				_, errs[g] = x.open.Mailbox.Heads(ctx, of)
 				done.Add(headsAtOnce)
@@ -209,7 +209,7 @@ func (x *planetStore) publish(ctx context.Context) error {
 	errs := make([]error, planetPublishers)
 	for g := range errs {
 		wg.Go(func() {
-			for i := uint64(g) << 32; time.Since(begun) < x.For && errs[g] == nil; i++ { //nolint:gosec // small
+			for i := uint64(g) << 32; time.Since(begun) < x.For && errs[g] == nil; i++ { // small
 				a, sent := fresh(200), time.Now()
 				a.To = []string{x.scattered(i)}
 				errs[g] = patiently(ctx, x.open.Mailbox, a)

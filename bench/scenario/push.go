@@ -117,7 +117,7 @@ func (p *Push) publishing(ctx context.Context, site *testbed.Site) (*loadgen.Pub
 
 // registerDevice makes a device with a channel, and returns the path of its push endpoint.
 func registerDevice(ctx context.Context, at, key string) (path string, err error) {
-	ws, _, err := websocket.Dial(ctx, at, &websocket.DialOptions{Subprotocols: []string{"push-notification"}}) //nolint:bodyclose // the library closes it
+	ws, _, err := websocket.Dial(ctx, at, &websocket.DialOptions{Subprotocols: []string{"push-notification"}}) // the library closes it
 	if err != nil {
 		return "", err
 	}

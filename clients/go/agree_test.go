@@ -15,7 +15,7 @@ import (
 // TestClientAndServerAgreeWhateverHappens exposes one client and one server to every kind of fault, and then checks that they agree.
 func TestClientAndServerAgreeWhateverHappens(t *testing.T) {
 	first := rand.Uint64N(1 << 32)
-	for seed := first; seed < first+uint64(thorough.Rounds(10, 60)); seed++ { //nolint:gosec // small numbers
+	for seed := first; seed < first+uint64(thorough.Rounds(10, 60)); seed++ { // small numbers
 		t.Logf("seed %d", seed) // the last one shown is the one that failed
 		synctest.Test(t, func(t *testing.T) { chaos(t, seed) })
 		if t.Failed() {

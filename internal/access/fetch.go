@@ -34,7 +34,7 @@ func (f *fetcher) fetch(ctx context.Context, app string, req *http.Request, limi
 	ctx, cancel := context.WithTimeoutCause(ctx, fetchTimeout, fmt.Errorf("%s did not answer in %s", req.URL.Host, fetchTimeout))
 	defer cancel()
 	if err := f.asked.Take(ctx, app, 1); err != nil {
-		return nil, err //nolint:wrapcheck // says itself what took too long
+		return nil, err // says itself what took too long
 	}
 	defer f.asked.Give(app, 1)
 	req = req.WithContext(ctx)

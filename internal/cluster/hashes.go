@@ -24,7 +24,7 @@ const (
 // own returns the slot at which the search for a hash begins.
 func (s *hashes) own(h uint64) int {
 	slot, _ := bits.Mul64(h*s.seed, uint64(len(s.slots)))
-	return int(slot) //nolint:gosec // less than their number
+	return int(slot) // less than their number
 }
 
 // find returns the slot of a hash, or the free slot in which to store it. There always is a free slot.

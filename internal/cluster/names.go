@@ -31,14 +31,14 @@ func newNames() *names {
 func (s *names) at(place uint32) (name []byte, takes int) {
 	size, n := binary.Uvarint(s.text[place-1:])
 	begins := int(place) - 1 + n
-	return s.text[begins : begins+int(size)], n + int(size) //nolint:gosec // add wrote it
+	return s.text[begins : begins+int(size)], n + int(size) // add wrote it
 }
 
 // find returns the slot of a name, or the slot in which to store it.
 func (s *names) find(name string) (slot int, ok bool) {
 	to := -1
 	mask := len(s.slots) - 1
-	for i := int(maphash.String(s.seed, name)) & mask; ; i = (i + 1) & mask { //nolint:gosec // its lower bits are as good
+	for i := int(maphash.String(s.seed, name)) & mask; ; i = (i + 1) & mask { // its lower bits are as good
 		switch place := s.slots[i]; place {
 		case freeSlot:
 			if to < 0 {
@@ -70,7 +70,7 @@ func (s *names) add(name string) {
 	if s.slots[slot] == freeSlot {
 		s.taken++
 	}
-	s.slots[slot] = uint32(len(s.text)) + 1 //nolint:gosec // a node has some thousand recipients
+	s.slots[slot] = uint32(len(s.text)) + 1 // a node has some thousand recipients
 	s.text = append(binary.AppendUvarint(s.text, uint64(len(name))), name...)
 	s.n++
 	if s.taken > len(s.slots)/4*3 {

@@ -115,7 +115,7 @@ func (c *Cluster) sendTables() {
 		tr.parts = max(1, (len(tr.all)+hashesAtOnce-1)/hashesAtOnce)
 	}
 	for range partsAtOnce {
-		n := news{number: tr.number, part: uint64(tr.part + 1), parts: uint64(tr.parts)} //nolint:gosec // a node has some million recipients
+		n := news{number: tr.number, part: uint64(tr.part + 1), parts: uint64(tr.parts)} // a node has some million recipients
 		n.came = tr.all[tr.part*hashesAtOnce : min((tr.part+1)*hashesAtOnce, len(tr.all))]
 		if c.publish(oneNode+tr.to, message{kind: kindTable, body: n.append(nil)}) != nil {
 			mt.end(tr) // it asks again

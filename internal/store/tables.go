@@ -129,7 +129,7 @@ func (s *Stores) openFile(ctx context.Context, t *Tables, cfg *Config, guard fun
 	}
 	name := fileOf(t.Module)
 	db, err := sqlitedb.Open(ctx, filepath.Join(cfg.Data, name), sqlitedb.Options{
-		AppID: int32(crc32.ChecksumIEEE([]byte(name)) >> 1), Migrations: scripts, Guard: guard(name), Fatal: cfg.Fatal, Log: cfg.Log, VFS: cfg.VFS, //nolint:gosec // 31 bits
+		AppID: int32(crc32.ChecksumIEEE([]byte(name)) >> 1), Migrations: scripts, Guard: guard(name), Fatal: cfg.Fatal, Log: cfg.Log, VFS: cfg.VFS, // 31 bits
 	}, nil)
 	if err != nil {
 		return err

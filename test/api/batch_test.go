@@ -15,7 +15,7 @@ import (
 // follow connects a client of a group, and returns its connection after all objects were confirmed.
 func follow(t *testing.T, s *blackbox.Server, recipient, group string, objects ...string) *websocket.Conn {
 	t.Helper()
-	ws, _, err := websocket.Dial(t.Context(), "ws://"+s.HTTP+"/v1/connect", nil) //nolint:bodyclose // none on success
+	ws, _, err := websocket.Dial(t.Context(), "ws://"+s.HTTP+"/v1/connect", nil) // none on success
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -139,7 +139,7 @@ func limitedToOne(t *testing.T) config.Rate {
 // hellos are the ways to open a session; each reports whether the server accepted it.
 var hellos = map[string]func(w *rightsWorld) bool{
 	"WebSocket": func(w *rightsWorld) bool {
-		ws, _, err := websocket.Dial(w.Context(), "ws://"+w.http+"/v1/connect", nil) //nolint:bodyclose // none on success
+		ws, _, err := websocket.Dial(w.Context(), "ws://"+w.http+"/v1/connect", nil) // none on success
 		if err != nil {
 			return false
 		}
@@ -316,7 +316,7 @@ func TestSubscriptionsAreLimitedAtEveryDoor(t *testing.T) {
 	}
 	all, tooMany := patterns[:frame.MaxPatterns], patterns[frame.MaxPatterns:]
 	t.Run("WebSocket", func(t *testing.T) {
-		ws, _, err := websocket.Dial(t.Context(), "ws://"+w.http+"/v1/connect", nil) //nolint:bodyclose // none on success
+		ws, _, err := websocket.Dial(t.Context(), "ws://"+w.http+"/v1/connect", nil) // none on success
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -143,7 +143,7 @@ func webSocket(w *rightsWorld, token string, patterns []string, queue string) *s
 
 // webSocketSession connects, and sends a hello and one more frame.
 func webSocketSession(ctx context.Context, w *rightsWorld, token, frame string) *websocket.Conn {
-	ws, _, err := websocket.Dial(ctx, "ws://"+w.http+"/v1/connect", nil) //nolint:bodyclose // none on success
+	ws, _, err := websocket.Dial(ctx, "ws://"+w.http+"/v1/connect", nil) // none on success
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -168,7 +168,7 @@ func WriteProgram(t testing.TB, name string, text []byte) {
 	t.Helper()
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()
-	if err := os.WriteFile(name, text, 0o755); err != nil { //nolint:gosec // a program
+	if err := os.WriteFile(name, text, 0o755); err != nil { // a program
 		t.Fatal(err)
 	}
 }

@@ -120,7 +120,7 @@ type pollLink struct {
 	hello   Hello
 	session string
 	queue   []*Frame
-	ctx     context.Context //nolint:containedctx // ends the poll under way when the link is cut
+	ctx     context.Context // ends the poll under way when the link is cut
 	cancel  context.CancelFunc
 }
 

@@ -23,7 +23,7 @@ type PushFrame struct {
 
 // Connect connects the device to a server at host:port, and says hello. It fails if the server does not know the device any more.
 func (d *PushDevice) Connect(ctx context.Context, addr string) error {
-	ws, _, err := websocket.Dial(ctx, "ws://"+addr+"/push", &websocket.DialOptions{Subprotocols: []string{"push-notification"}}) //nolint:bodyclose // the library closes it
+	ws, _, err := websocket.Dial(ctx, "ws://"+addr+"/push", &websocket.DialOptions{Subprotocols: []string{"push-notification"}}) // the library closes it
 	if err != nil {
 		return err
 	}

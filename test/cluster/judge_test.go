@@ -31,7 +31,7 @@ func TestTheJudgeOfHistoriesNoticesWhatMustNotBe(t *testing.T) {
 		},
 		"11 of 22 copies with ack none never": func(h *history) {
 			for i := range uint64(10) {
-				whole(h, "kept"+string(rune(97+i)), "none", 10+i) //nolint:gosec // ten
+				whole(h, "kept"+string(rune(97+i)), "none", 10+i) // ten
 			}
 			for i := range 11 {
 				id := "broken" + string(rune(97+i))
@@ -55,7 +55,7 @@ func TestTheJudgeOfHistoriesNoticesWhatMustNotBe(t *testing.T) {
 	} {
 		h := newHistory("a", "b")
 		for i, mode := range []string{"any", "all", "none"} {
-			whole(h, mode, mode, uint64(i+1)) //nolint:gosec // three
+			whole(h, mode, mode, uint64(i+1)) // three
 		}
 		fault(h)
 		found := strings.Join(h.judge(), "\n")

@@ -100,7 +100,7 @@ type listener struct {
 // listen connects a listener, which ends with the test.
 func listen(t *testing.T, s *blackbox.Server, recipient string) *listener {
 	t.Helper()
-	ws, _, err := websocket.Dial(t.Context(), "ws://"+s.HTTP+"/v1/connect", nil) //nolint:bodyclose // none on success
+	ws, _, err := websocket.Dial(t.Context(), "ws://"+s.HTTP+"/v1/connect", nil) // none on success
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -78,11 +78,11 @@ func Start(t testing.TB, profile, settings string) *Firefox {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if f.conn, _, err = websocket.Dial(ctx, address+"/session", nil); err != nil { //nolint:bodyclose // the library closes it
+	if f.conn, _, err = websocket.Dial(ctx, address+"/session", nil); err != nil { // the library closes it
 		t.Fatalf("connect to Firefox: %v", err)
 	}
 	f.conn.SetReadLimit(-1)
-	go f.read() //nolint:contextcheck // until the connection is closed
+	go f.read() // until the connection is closed
 	if err := f.Do(ctx, "session.new", map[string]any{"capabilities": map[string]any{}}, nil); err != nil {
 		t.Fatal(err)
 	}

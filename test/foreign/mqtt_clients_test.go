@@ -237,7 +237,7 @@ func (d *goDevice) connect(ctx context.Context, c command) {
 		Password: []byte(c.Password), PasswordFlag: c.Password != "", Properties: &paho.ConnectProperties{},
 	}
 	if !c.Clean {
-		expiry := uint32(cmp.Or(c.Expiry, 3600)) //nolint:gosec // the tests'
+		expiry := uint32(cmp.Or(c.Expiry, 3600)) // the tests'
 		cp.Properties.SessionExpiryInterval = &expiry
 	}
 	if c.Will != "" {

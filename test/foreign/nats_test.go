@@ -45,7 +45,7 @@ func TestNATSClientsShareAQueueWithAWebSocket(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	ws, _, err := websocket.Dial(ctx, "ws://"+server.HTTP+"/v1/connect", nil) //nolint:bodyclose // none on success
+	ws, _, err := websocket.Dial(ctx, "ws://"+server.HTTP+"/v1/connect", nil) // none on success
 	if err != nil {
 		t.Fatal(err)
 	}

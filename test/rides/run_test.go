@@ -36,7 +36,7 @@ const patience = 6 * time.Minute
 type fleet struct {
 	server  *blackbox.Server
 	witness *witness
-	ctx     context.Context //nolint:containedctx // the clients' common life
+	ctx     context.Context // the clients' common life
 	cancel  context.CancelFunc
 	wg      sync.WaitGroup
 }

@@ -113,7 +113,7 @@ func (p *person) photographs(name string) {
 		shoot = chromedp.FullScreenshot(&png, 100)
 	}
 	p.does("photograph "+name, chromedp.Evaluate("document.activeElement?.blur(); scrollTo(0, 0)", nil), shoot)
-	if err := os.WriteFile(filepath.Join(screenshots, name+".png"), small(p.T, png), 0o644); err != nil { //nolint:gosec // a picture for everybody
+	if err := os.WriteFile(filepath.Join(screenshots, name+".png"), small(p.T, png), 0o644); err != nil { // a picture for everybody
 		p.Fatal(err)
 	}
 }

@@ -36,7 +36,7 @@ func small(t *testing.T, picture []byte) []byte {
 	}
 	nearest := make(map[color.RGBA]uint8, len(counts))
 	for c := range counts {
-		nearest[c] = uint8(palette.Index(c)) //nolint:gosec // below 256
+		nearest[c] = uint8(palette.Index(c)) // below 256
 	}
 	to := image.NewPaletted(area, palette)
 	for y := area.Min.Y; y < area.Max.Y; y++ {

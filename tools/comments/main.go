@@ -47,7 +47,7 @@ func run(seed uint64, n int) error {
 	if err != nil {
 		return fmt.Errorf("read comments: %w", err)
 	}
-	random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // a draw that can be repeated
+	random := rand.New(rand.NewPCG(seed, 0)) // a draw that can be repeated
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	drawn := all[:min(n, len(all))]
 	slices.Sort(drawn)

@@ -47,7 +47,7 @@ func run(out, page string) error {
 		filepath.Join(out, "prometheus", "rules_test.yml"): trialsYAML(),
 		page: reference(known),
 	} {
-		if err := os.WriteFile(name, b, 0o644); err != nil { //nolint:gosec // for everybody to read
+		if err := os.WriteFile(name, b, 0o644); err != nil { // for everybody to read
 			return err
 		}
 	}

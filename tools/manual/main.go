@@ -66,7 +66,7 @@ func store(name string, content []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(name, content, 0o644) //nolint:gosec // for everybody to read
+	return os.WriteFile(name, content, 0o644) // for everybody to read
 }
 
 // shells are the completions' places and makers.

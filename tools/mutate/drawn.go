@@ -76,7 +76,7 @@ func (d *drawing) draw(ctx context.Context) error {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	if err := os.Chmod(dir, 0o711); err != nil { //nolint:gosec // tests start PostgreSQL as another user, with its files in there
+	if err := os.Chmod(dir, 0o711); err != nil { // tests start PostgreSQL as another user, with its files in there
 		return err
 	}
 	tests := testsOf(packages, drawn)

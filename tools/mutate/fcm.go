@@ -17,7 +17,7 @@ var ofFCM = []mutation{
 	fcmRow("wait for nothing after a 429 that does not say how long", "	return quotaWait\n", "	return 0\n"),
 	fcmRow("have the project wait for one device", `case a.Status == http.StatusTooManyRequests && f.OfOne:`, `case false:`),
 	fcmRow("have one device wait for the project", `case a.Status == http.StatusTooManyRequests && f.OfOne:`, `case a.Status == http.StatusTooManyRequests:`),
-	fcmRow("come back at once after a 503 that does not say when", `return leastWait + rand.N(jitter) //nolint:gosec // no secret`, `return rand.N(jitter) //nolint:gosec // no secret`),
+	fcmRow("come back at once after a 503 that does not say when", `return leastWait + rand.N(jitter) // no secret`, `return rand.N(jitter) // no secret`),
 	fcmRow("come back when it suits after a 500 that says when", "		return after\n	}\n	return leastWait", "		return 0\n	}\n	return leastWait"),
 	{
 		name: "FCM: try a refused message again", file: "internal/sending/provider/status.go",

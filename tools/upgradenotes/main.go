@@ -37,7 +37,7 @@ func run(out, changelog string) error {
 		_, err = fmt.Print(written)
 		return err
 	}
-	return os.WriteFile(out, []byte(written), 0o644) //nolint:gosec // for everybody to read
+	return os.WriteFile(out, []byte(written), 0o644) // for everybody to read
 }
 
 const introduction = `# Upgrade notes

@@ -21,7 +21,7 @@ type ID [16]byte
 func NewID(now time.Time) (id ID) {
 	_, _ = rand.Read(id[6:]) // never fails: crypto/rand ends the process instead
 	var ms [8]byte
-	binary.BigEndian.PutUint64(ms[:], uint64(now.UnixMilli())) //nolint:gosec // after 1970
+	binary.BigEndian.PutUint64(ms[:], uint64(now.UnixMilli())) // after 1970
 	copy(id[:6], ms[2:])
 	return id
 }
@@ -77,7 +77,7 @@ func parseULID(s string) (id ID, ok bool) {
 			return ID{}, false
 		}
 		hi = hi<<5 | lo>>59
-		lo = lo<<5 | uint64(d) //nolint:gosec // below 32
+		lo = lo<<5 | uint64(d) // below 32
 	}
 	binary.BigEndian.PutUint64(id[:8], hi)
 	binary.BigEndian.PutUint64(id[8:], lo)

@@ -25,7 +25,7 @@ func pressAll(key sealed.Key, c *Campaign, row int64, content *push.Content) {
 	if err != nil {
 		return // a test's campaign; ours have ULIDs
 	}
-	message := binary.AppendUvarint(id[:], uint64(row)) //nolint:gosec // positive
+	message := binary.AppendUvarint(id[:], uint64(row)) // positive
 	press.All(content, key, func(*push.TelegramLink) press.Kind { return press.Campaign }, message)
 }
 
@@ -48,8 +48,8 @@ func (s *Service) Press(ctx context.Context, app string, message []byte, button 
 	if err != nil {
 		return err
 	}
-	list, _, err := s.store.Deliveries(ctx, c.Num, nil, 1, int64(row)-1) //nolint:gosec // checked
-	if err != nil || len(list) == 0 || list[0].Row != int64(row) {       //nolint:gosec // checked
+	list, _, err := s.store.Deliveries(ctx, c.Num, nil, 1, int64(row)-1)
+	if err != nil || len(list) == 0 || list[0].Row != int64(row) {
 		return err
 	}
 	if c.Spec.Tracked() {

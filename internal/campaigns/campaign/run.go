@@ -134,7 +134,7 @@ func (r *run) place(t *Target) Place {
 
 // fraction maps rows evenly to [0, 1).
 func fraction(num, row int64) float64 {
-	return evenly(uint64(num)*0x9e3779b97f4a7c15 ^ uint64(row)) //nolint:gosec // a hash
+	return evenly(uint64(num)*0x9e3779b97f4a7c15 ^ uint64(row)) // a hash
 }
 
 // evenly maps hashes evenly to [0, 1).

@@ -18,8 +18,8 @@ var ErrBadToken = sealed.ErrBad
 
 // trackToken returns a token; link is the link to sign, or empty.
 func trackToken(key sealed.Key, num, row int64, link string) string {
-	says := binary.AppendUvarint(nil, uint64(num)) //nolint:gosec // positive
-	says = binary.AppendUvarint(says, uint64(row)) //nolint:gosec // positive
+	says := binary.AppendUvarint(nil, uint64(num)) // positive
+	says = binary.AppendUvarint(says, uint64(row)) // positive
 	return key.Seal(sealed.Track, says, link)
 }
 
@@ -37,7 +37,7 @@ func (s *Service) open(ctx context.Context, token, link string) (num, row int64,
 	if more <= 0 || n>>63 != 0 || r>>63 != 0 {
 		return 0, 0, ErrBadToken
 	}
-	return int64(n), int64(r), nil //nolint:gosec // checked
+	return int64(n), int64(r), nil
 }
 
 // React records a receiver's reaction to a message.

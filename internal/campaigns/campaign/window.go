@@ -17,7 +17,7 @@ type quietTimes struct {
 // quietTimes prepares the campaign's quiet hours; nil: it has none.
 func (s *Spec) quietTimes() (*quietTimes, error) {
 	if s.Quiet == nil {
-		return nil, nil //nolint:nilnil // a nil one has no quiet hours
+		return nil, nil // a nil one has no quiet hours
 	}
 	const field = "quiet_hours"
 	q, w := s.Quiet, &quietTimes{}

@@ -163,7 +163,7 @@ func parseLimit(s string) (l Limit, ok bool) {
 	if unit != period {
 		times, many = strconv.ParseUint(period[:len(period)-len(unit)], 10, 16)
 	}
-	l = Limit{Count: int(n), Per: time.Duration(times) * units[unit]} //nolint:gosec // of 16 bits
+	l = Limit{Count: int(n), Per: time.Duration(times) * units[unit]} // of 16 bits
 	return l, err == nil && many == nil && n >= 1 && n <= maxCount && l.Per > 0 && l.Per <= MaxCampaignPer
 }
 

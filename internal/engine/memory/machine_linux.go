@@ -8,5 +8,5 @@ func machine() int64 {
 	if syscall.Sysinfo(&si) != nil {
 		return 0
 	}
-	return int64(si.Totalram) * int64(si.Unit) //nolint:gosec,unconvert // the fields' types differ between architectures, and no machine has 2^63 bytes
+	return int64(si.Totalram) * int64(si.Unit) // the fields' types differ between architectures, and no machine has 2^63 bytes
 }

@@ -39,7 +39,7 @@ func TestEchoUnderLoad(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		if s, all := h.r.Stats(), uint64(16*each); s.BytesIn < all || s.BytesOut < all { //nolint:gosec // a positive number
+		if s, all := h.r.Stats(), uint64(16*each); s.BytesIn < all || s.BytesOut < all { // a positive number
 			t.Errorf("counted %d bytes in and %d out, want at least %d", s.BytesIn, s.BytesOut, all)
 		}
 	})

@@ -26,7 +26,7 @@ func (m *Map[K, V]) All() map[K]V { return m.m }
 // Set adds or replaces an entry.
 func (m *Map[K, V]) Set(k K, v V) {
 	if m.m == nil {
-		m.m, m.part = make(map[K]V), 16+rand.IntN(16) //nolint:gosec // not a secret
+		m.m, m.part = make(map[K]V), 16+rand.IntN(16) // not a secret
 	}
 	m.m[k] = v
 	m.most = max(m.most, len(m.m))

@@ -102,10 +102,10 @@ type Log interface {
 const IDShift = 20
 
 // IDAt returns an id smaller than the ids of all events emitted from time t on.
-func IDAt(t time.Time) uint64 { return uint64(max(t.UnixMilli(), 0)) << IDShift } //nolint:gosec // not below 0
+func IDAt(t time.Time) uint64 { return uint64(max(t.UnixMilli(), 0)) << IDShift } // not below 0
 
 // TimeOf returns the time at which the event with this id was emitted.
-func TimeOf(id uint64) time.Time { return time.UnixMilli(int64(id >> IDShift)) } //nolint:gosec // a time
+func TimeOf(id uint64) time.Time { return time.UnixMilli(int64(id >> IDShift)) } // a time
 
 // Gap describes the events of one process that a log may lack.
 type Gap struct {

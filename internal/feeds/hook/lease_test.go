@@ -183,7 +183,7 @@ func TestOwnerPostsEventsInOrderAndLosesNoneAtHandover(t *testing.T) {
 	}
 	close(enough)
 	emitting.Wait()
-	c.get(2, "at the end", func(i hook.Info) bool { return i.Cursor >= i.Newest && i.Delivered >= uint64(all) }) //nolint:gosec // not negative
+	c.get(2, "at the end", func(i hook.Info) bool { return i.Cursor >= i.Newest && i.Delivered >= uint64(all) }) // not negative
 	took := c.until("posted", atLeast(all))
 	if once, want := slices.Compact(slices.Clone(took)), c.all(begun); !slices.Equal(once, want) {
 		t.Errorf("%d events came, want each of %d at least once and in order", len(once), len(want))

@@ -312,7 +312,7 @@ func (r *runner) failed(ctx context.Context, o outcome) bool {
 		}
 		if again {
 			wait := backoff[min(p.Attempts, len(backoff)-1)]
-			wait += time.Duration(rand.Int64N(int64(wait) / 5)) //nolint:gosec // jitter
+			wait += time.Duration(rand.Int64N(int64(wait) / 5)) // jitter
 			p.Attempts++
 			p.NextAt, p.LastError = now.Add(wait), clip(o.err.Error())
 		}

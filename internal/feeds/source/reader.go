@@ -57,7 +57,7 @@ func (r *reader) Run(ctx context.Context, _ func() bool) {
 			again = retryLeast
 		}
 		r.fails(ctx, err)
-		pause.For(ctx, again*3/4+rand.N(again/2)) //nolint:gosec // no secret; sources of one server, which was away, return one after the other
+		pause.For(ctx, again*3/4+rand.N(again/2)) // no secret; sources of one server, which was away, return one after the other
 	}
 }
 

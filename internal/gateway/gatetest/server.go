@@ -76,9 +76,9 @@ type Server struct {
 var folder = sqlitetest.Template(func(dir string) error {
 	stores, err := store.Open(context.Background(), store.Config{Data: dir, MinFree: 1 << 20})
 	if err != nil {
-		return err //nolint:wrapcheck // the test shows it
+		return err // the test shows it
 	}
-	return stores.Close() //nolint:wrapcheck // the test shows it
+	return stores.Close() // the test shows it
 })
 
 // Start starts a server. mount adds a gateway to it and may register cleanups: they run after the sessions have
@@ -268,11 +268,11 @@ type shallow struct {
 func (l shallow) Accept() (net.Conn, error) {
 	nc, err := l.Listener.Accept()
 	if err != nil || !l.on.Load() {
-		return nc, err //nolint:wrapcheck // the error of the wrapped net.Listener, unchanged
+		return nc, err // the error of the wrapped net.Listener, unchanged
 	}
 	if err := nc.(*net.TCPConn).SetWriteBuffer(kernelBytes); err != nil {
 		_ = nc.Close()
-		return nil, err //nolint:wrapcheck // the test shows it
+		return nil, err // the test shows it
 	}
 	return nc, nil
 }

@@ -24,7 +24,7 @@ type call struct {
 	e      *reactorEngine
 	s      *http2.Stream
 	m      *method
-	ctx    context.Context //nolint:containedctx // grpc.ServerStream hands it out
+	ctx    context.Context // grpc.ServerStream hands it out
 	cancel context.CancelCauseFunc
 	stop   func() // frees the deadline's timer
 	gzip   bool

@@ -33,7 +33,7 @@ type reactorEngine struct {
 	next    chan *call   // to the goroutines that wait for a call
 	waiting atomic.Int64 // how many wait
 
-	ctx  context.Context //nolint:containedctx // ends the calls, which belong to the engine
+	ctx  context.Context // ends the calls, which belong to the engine
 	stop context.CancelCauseFunc
 }
 

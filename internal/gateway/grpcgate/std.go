@@ -196,7 +196,7 @@ type firstRequests struct{ silent *sync.Map }
 // TagConn implements stats.Handler.
 func (f firstRequests) TagConn(ctx context.Context, info *stats.ConnTagInfo) context.Context {
 	if c, ok := f.silent.LoadAndDelete(info.RemoteAddr.String()); ok {
-		c.(*counted).due.Stop() //nolint:forcetypeassert // there are no others
+		c.(*counted).due.Stop() // there are no others
 	}
 	return ctx
 }

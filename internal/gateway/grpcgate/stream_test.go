@@ -23,7 +23,7 @@ import (
 // endless is a publish stream whose client sends as much as the stream accepts.
 type endless struct {
 	grpc.ServerStream
-	ctx  context.Context //nolint:containedctx // what grpc.ServerStream hands out
+	ctx  context.Context // what grpc.ServerStream hands out
 	size int
 	read int
 }

@@ -191,7 +191,7 @@ func (c *conn) packet(p wire.Packet) error {
 	case wire.PINGREQ:
 		c.sess.Alive()
 		if err := wire.Empty(p); err != nil {
-			return err //nolint:wrapcheck // a *wire.Error
+			return err // a *wire.Error
 		}
 		c.write(wire.PingResponse, nil)
 		return nil

@@ -29,7 +29,7 @@ func (c *conn) connect(p wire.Packet) error {
 	}
 	c.set(said)
 	if err != nil {
-		return err //nolint:wrapcheck // a *wire.Error
+		return err // a *wire.Error
 	}
 	if in.Properties.Number(wire.RequestProblem, 1) == 0 {
 		c.set(brief)
@@ -74,11 +74,11 @@ func (c *conn) hello(in *wire.Connect) *frame.Hello {
 		c.set(clean)
 	}
 	var more extra
-	more.receive = uint16(in.Properties.Number(wire.ReceiveMaximum, 0)) //nolint:gosec // of two bytes
+	more.receive = uint16(in.Properties.Number(wire.ReceiveMaximum, 0)) // of two bytes
 	h.Window = int(min(more.receive, frame.MaxWindow))
 	if most := in.Properties.Number(wire.AliasMaximum, 0); most > 0 {
 		c.set(aliased)
-		more.aliasMost = uint16(min(most, maxAliases)) //nolint:gosec // bounded
+		more.aliasMost = uint16(min(most, maxAliases)) // bounded
 	}
 	if most := in.Properties.Number(wire.MaximumPacket, 0); most > 0 {
 		c.set(limited)
@@ -203,7 +203,7 @@ func (g *Gateway) connackProperties(c *conn, m *extra, w frame.Welcome) []byte {
 	}
 	p = wire.AppendNumber(p, wire.AliasMaximum, maxAliases)
 	if beat := w.Heartbeat; beat != max(time.Duration(m.keepAlive)*time.Second*3/4, 0) && m.keepAlive > 0 {
-		p = wire.AppendNumber(p, wire.ServerKeepAlive, uint32(min((beat*4/3+time.Second-1)/time.Second, 1<<16-1))) //nolint:gosec // bounded
+		p = wire.AppendNumber(p, wire.ServerKeepAlive, uint32(min((beat*4/3+time.Second-1)/time.Second, 1<<16-1))) // bounded
 	}
 	if m.wantsReplies {
 		p = wire.AppendText(p, wire.ResponseInfo, replyLevel+"/")
@@ -255,7 +255,7 @@ func (c *conn) restore() {
 func (c *conn) disconnected(p wire.Packet, in *input) error {
 	d := &in.disconnect
 	if err := d.Decode(c.version(), p); err != nil {
-		return err //nolint:wrapcheck // a *wire.Error
+		return err // a *wire.Error
 	}
 	if d.Properties.Has(wire.SessionExpiry) {
 		if err := c.expireIn(d.Properties.Number(wire.SessionExpiry, 0)); err != nil {

@@ -180,7 +180,7 @@ func (c *conn) land(packet uint16, by wire.Type) (f flying, was, full bool, err 
 func (c *conn) acked(p wire.Packet, in *input) error {
 	a := &in.ack
 	if err := a.Decode(c.version(), p); err != nil {
-		return err //nolint:wrapcheck // a *wire.Error
+		return err // a *wire.Error
 	}
 	f, was, full, err := c.land(a.ID, wire.PUBACK)
 	switch {

@@ -126,7 +126,7 @@ func (packing) NotificationTail(n *notification.Notification) []byte {
 	json = json[:len(json)-1] // without the end of the frame around the object
 	dst := make([]byte, 0, len(json)+len(n.ID)+16)
 	dst = appendBool(appendBool(dst, n.Ack == notification.AckNone), !n.ReplyBy.IsZero())
-	dst = binary.AppendUvarint(dst, uint64(n.ExpiresAt.UnixMilli())) //nolint:gosec // after 1970
+	dst = binary.AppendUvarint(dst, uint64(n.ExpiresAt.UnixMilli())) // after 1970
 	return append(appendString(appendString(dst, n.ID), ""), json...)
 }
 
@@ -136,9 +136,9 @@ func keptTail(n *notification.Notification) []byte {
 	contentType, properties, shares := cutBody(c.Body)
 	dst := make([]byte, 0, len(c.Title)+len(c.Body)+len(c.Data)+len(n.ID)+24)
 	dst = appendBool(appendBool(dst, false), false)
-	dst = binary.AppendUvarint(dst, uint64(n.ExpiresAt.UnixMilli())) //nolint:gosec // after 1970
+	dst = binary.AppendUvarint(dst, uint64(n.ExpiresAt.UnixMilli())) // after 1970
 	dst = appendString(appendString(appendString(dst, n.ID), c.Title), contentType)
-	dst = binary.AppendUvarint(append(dst, qosOf(c.ContentType)), uint64(matchedOf(c.ContentType))) //nolint:gosec // not negative
+	dst = binary.AppendUvarint(append(dst, qosOf(c.ContentType)), uint64(matchedOf(c.ContentType))) // not negative
 	return append(appendString(appendStrings(dst, shares), properties), c.Data...)
 }
 
@@ -205,7 +205,7 @@ func cutBody(body string) (contentType, properties string, shares []string) {
 func readNote(one, all parts) (n note) {
 	n.seq, n.attempt = binary.BigEndian.Uint64(one.b), binary.BigEndian.Uint32(one.b[8:])
 	n.settled, n.asks = all.bool(), all.bool()
-	n.expires = time.UnixMilli(int64(all.number())) //nolint:gosec // was written from one
+	n.expires = time.UnixMilli(int64(all.number())) // was written from one
 	n.id = all.bytes()
 	if n.topic = all.text(); n.topic == "" {
 		n.members = all.b
@@ -213,7 +213,7 @@ func readNote(one, all parts) (n note) {
 	}
 	n.contentType = all.text()
 	n.qos = all.byte()
-	n.matched = int64(all.number()) //nolint:gosec // was written from one
+	n.matched = int64(all.number()) // was written from one
 	n.shares = all.texts()
 	n.properties, n.payload = all.bytes(), all.b
 	return n
@@ -257,9 +257,9 @@ func (packing) Message(m *frame.Message) []byte {
 	dst := make([]byte, 2, 2+fields+heads-len(m.Data)) // no gap
 	dst[1] = how
 	dst = appendString(appendString(appendString(dst, name), contentType), props)
-	dst = binary.AppendUvarint(dst, uint64(h.Size(wire.V5, len(m.Data))-len(m.Data))) //nolint:gosec // not negative
+	dst = binary.AppendUvarint(dst, uint64(h.Size(wire.V5, len(m.Data))-len(m.Data))) // not negative
 	dst = wire.AppendPublish(dst, wire.V5, &h, len(m.Data))
-	dst = binary.AppendUvarint(dst, uint64(old.Size(wire.V311, len(m.Data))-len(m.Data))) //nolint:gosec // not negative
+	dst = binary.AppendUvarint(dst, uint64(old.Size(wire.V311, len(m.Data))-len(m.Data))) // not negative
 	return append(wire.AppendPublish(dst, wire.V311, &old, len(m.Data)), m.Data...)
 }
 
@@ -326,7 +326,7 @@ type state struct {
 // Object implements frame.Encoder.
 func (packing) Object(k object.Key, s *object.State) []byte {
 	dst := make([]byte, 0, len(k.Group)+len(k.Object)+len(s.ContentType)+len(s.Payload)+24)
-	dst = binary.AppendUvarint(dst, uint64(s.Version)) //nolint:gosec // not negative
+	dst = binary.AppendUvarint(dst, uint64(s.Version)) // not negative
 	dst = appendBool(dst, s.Known)
 	dst = appendString(appendString(appendString(dst, k.Group), k.Object), s.ContentType)
 	return append(dst, s.Payload...)
@@ -340,19 +340,19 @@ func readState(p parts) state {
 func (packing) Welcome(dst []byte, w frame.Welcome) []byte {
 	dst = appendString(appendString(appendString(dst, w.Session), w.App), w.Recipient)
 	dst = appendString(dst, w.Digest)
-	dst = binary.AppendUvarint(dst, uint64(w.Heartbeat))             //nolint:gosec // not negative
-	dst = binary.AppendUvarint(dst, uint64(max(w.Registrations, 0))) //nolint:gosec // not negative
+	dst = binary.AppendUvarint(dst, uint64(w.Heartbeat))             // not negative
+	dst = binary.AppendUvarint(dst, uint64(max(w.Registrations, 0))) // not negative
 	if dst = appendBool(dst, w.Inbox != nil); w.Inbox != nil {
-		dst = binary.AppendUvarint(dst, uint64(w.Inbox.Unseen))  //nolint:gosec // not negative
-		return binary.AppendUvarint(dst, uint64(w.Inbox.Unread)) //nolint:gosec // not negative
+		dst = binary.AppendUvarint(dst, uint64(w.Inbox.Unseen))  // not negative
+		return binary.AppendUvarint(dst, uint64(w.Inbox.Unread)) // not negative
 	}
 	return dst
 }
 
 func readWelcome(p parts) frame.Welcome {
-	w := frame.Welcome{Session: p.text(), App: p.text(), Recipient: p.text(), Digest: p.text(), Heartbeat: time.Duration(p.number()), Registrations: int(p.number())} //nolint:gosec // were written from such
+	w := frame.Welcome{Session: p.text(), App: p.text(), Recipient: p.text(), Digest: p.text(), Heartbeat: time.Duration(p.number()), Registrations: int(p.number())} // were written from such
 	if p.bool() {
-		w.Inbox = &frame.Inbox{Unseen: int(p.number()), Unread: int(p.number())} //nolint:gosec // were written from such
+		w.Inbox = &frame.Inbox{Unseen: int(p.number()), Unread: int(p.number())} // were written from such
 	}
 	return w
 }
@@ -414,7 +414,7 @@ func readError(p parts) frame.Error {
 // Request implements frame.Encoder.
 func (packing) Request(dst []byte, r *frame.Request) []byte {
 	dst = appendStrings(dst, []string{r.ID, r.Subject, r.Method, r.Path, r.Query, r.ContentType})
-	dst = binary.AppendUvarint(dst, uint64(r.Deadline.UnixMilli())) //nolint:gosec // after 1970
+	dst = binary.AppendUvarint(dst, uint64(r.Deadline.UnixMilli())) // after 1970
 	var pairs []string
 	for name, values := range r.Headers {
 		for _, v := range values {
@@ -433,7 +433,7 @@ type question struct {
 func readRequest(p parts) (q question) {
 	f := p.texts()
 	q.ID, q.Subject, q.Method, q.Path, q.Query, q.ContentType = f[0], f[1], f[2], f[3], f[4], f[5]
-	q.Deadline = time.UnixMilli(int64(p.number())) //nolint:gosec // was written from one
+	q.Deadline = time.UnixMilli(int64(p.number())) // was written from one
 	q.headers, q.Data = p.texts(), p.b
 	return q
 }

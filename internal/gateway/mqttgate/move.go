@@ -96,7 +96,7 @@ func (g *Gateway) moveSome(ctx context.Context, d filterdb.Device, items []mailb
 func (g *Gateway) settleMoved(ctx context.Context, d filterdb.Device, drafts []*notification.Draft) error {
 	for _, draft := range drafts {
 		if _, err := g.cfg.Waiting.Recall(ctx, d.App, draft.ID, d.Mailbox()); err != nil && !errors.Is(err, mailbox.ErrNotFound) {
-			return err //nolint:wrapcheck // says what it recalls
+			return err // says what it recalls
 		}
 	}
 	return nil

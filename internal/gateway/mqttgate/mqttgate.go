@@ -116,7 +116,7 @@ type Gateway struct {
 	lanes   map[string]*lane // by app
 	over    bool             // nothing starts any more
 	running sync.WaitGroup
-	ctx     context.Context //nolint:containedctx // ends requests and the sweeper, which belong to the gateway
+	ctx     context.Context // ends requests and the sweeper, which belong to the gateway
 	stop    context.CancelFunc
 }
 
@@ -146,7 +146,7 @@ func New(cfg Config) *Gateway {
 
 // Serve accepts connections until ctx ends.
 func (g *Gateway) Serve(ctx context.Context, ln net.Listener, conf *tls.Config, lim reactor.Limits) error {
-	return g.cfg.Reactor.Serve(ctx, ln, conf, lim, func(rc *reactor.Conn) (reactor.Handler, error) { return g.open(rc), nil }) //nolint:wrapcheck // says what it served
+	return g.cfg.Reactor.Serve(ctx, ln, conf, lim, func(rc *reactor.Conn) (reactor.Handler, error) { return g.open(rc), nil }) // says what it served
 }
 
 // open makes the handler of a connection.
@@ -159,7 +159,7 @@ func (g *Gateway) open(rc *reactor.Conn) *conn {
 }
 
 // anyPacketID is where a connection's packet ids begin. A client may hold packets at QoS 2 of before a crash, and would take the same ids for those.
-func anyPacketID() uint16 { return uint16(mathrand.Uint32()) } //nolint:gosec // any will do
+func anyPacketID() uint16 { return uint16(mathrand.Uint32()) } // any will do
 
 // certified reports whether a client's certificate says who it is.
 func certified(c *reactor.Conn) bool { return access.CertURI(c.TLS()) != "" }

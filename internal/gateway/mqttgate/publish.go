@@ -19,7 +19,7 @@ import (
 func (c *conn) published(p wire.Packet, in *input) error {
 	m := &in.publish
 	if err := m.Decode(c.version(), p); err != nil {
-		return err //nolint:wrapcheck // a *wire.Error
+		return err // a *wire.Error
 	}
 	c.sess.Alive()
 	name, err := c.named(m)
@@ -191,7 +191,7 @@ func (c *conn) again(packet uint16) (known bool, err error) {
 func (c *conn) released(p wire.Packet, in *input) error {
 	a := &in.ack
 	if err := a.Decode(c.version(), p); err != nil {
-		return err //nolint:wrapcheck // a *wire.Error
+		return err // a *wire.Error
 	}
 	c.sess.Alive()
 	reason := wire.PacketIDNotFound
@@ -305,7 +305,7 @@ func delayOf(text string) time.Duration {
 	return d
 }
 
-func versionOf(v uint64) object.Version { return object.Version(v) } //nolint:gosec // was one
+func versionOf(v uint64) object.Version { return object.Version(v) } // was one
 
 // clipBytes shortens a client's reason to what a nack may have.
 func clipBytes(b []byte) []byte { return []byte(clip(string(b))) }

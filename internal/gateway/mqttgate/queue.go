@@ -406,14 +406,14 @@ func (l *lane) keepFor(ctx context.Context, batch []job) {
 func (g *Gateway) eraseRecipient(ctx context.Context, app, recipient string) (n int, err error) {
 	if g.cfg.Sessions != nil {
 		if n, err = g.cfg.Sessions.EraseRecipient(ctx, app, recipient); err != nil {
-			return n, err //nolint:wrapcheck // says what it erased
+			return n, err // says what it erased
 		}
 	}
 	if g.cfg.Filters == nil {
 		return n, nil
 	}
 	some, err := g.cfg.Filters.EraseRecipient(ctx, app, recipient)
-	return max(n, some), err //nolint:wrapcheck // says what it erased; most devices are in both
+	return max(n, some), err // says what it erased; most devices are in both
 }
 
 // extendKept has the filters of connected devices last.
@@ -450,5 +450,5 @@ func (l *lane) fresh(ctx context.Context, batch []job) error {
 	if l.g.cfg.Filters == nil || !slices.ContainsFunc(batch, func(j job) bool { return j.message != nil && j.qos > 0 }) {
 		return nil
 	}
-	return l.g.cfg.Filters.Fresh(ctx) //nolint:wrapcheck // says what it read
+	return l.g.cfg.Filters.Fresh(ctx) // says what it read
 }

@@ -90,7 +90,7 @@ func (c *conn) deliverKept(n *note) bool {
 	var props [160]byte
 	if c.has(five) {
 		left := max(1, min((time.Until(n.expires)+time.Second-1)/time.Second, 1<<31))
-		h.Properties = wire.AppendNumber(props[:0], wire.MessageExpiry, uint32(left)) //nolint:gosec // bounded
+		h.Properties = wire.AppendNumber(props[:0], wire.MessageExpiry, uint32(left)) // bounded
 		if n.contentType != "" {
 			h.Properties = wire.AppendText(h.Properties, wire.ContentType, n.contentType)
 		}
@@ -133,7 +133,7 @@ func (c *conn) deliverKept(n *note) bool {
 func noteProperties(p []byte, n *note) []byte {
 	left := time.Until(n.expires)
 	p = wire.AppendNumber(p, wire.PayloadFormat, 1)
-	p = wire.AppendNumber(p, wire.MessageExpiry, uint32(max(1, min((left+time.Second-1)/time.Second, 1<<31)))) //nolint:gosec // bounded
+	p = wire.AppendNumber(p, wire.MessageExpiry, uint32(max(1, min((left+time.Second-1)/time.Second, 1<<31)))) // bounded
 	p = wire.AppendText(p, wire.ContentType, "application/json")
 	if n.asks {
 		p = wire.AppendText(p, wire.ResponseTopic, replyLevel+"/"+replyToNote+"/"+string(n.id))
@@ -206,7 +206,7 @@ func (m *extra) alias(h *wire.Head, send func() bool) bool {
 	case known:
 		h.Topic = ""
 	case len(m.given) < int(m.aliasMost):
-		n = uint16(len(m.given) + 1) //nolint:gosec // at most maxAliases
+		n = uint16(len(m.given) + 1) // at most maxAliases
 	default:
 		return send()
 	}

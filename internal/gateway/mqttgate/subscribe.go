@@ -34,7 +34,7 @@ type ask struct {
 func (c *conn) subscribe(p wire.Packet, in *input) error {
 	s := &in.subscribe
 	if err := s.Decode(c.version(), p); err != nil {
-		return err //nolint:wrapcheck // a *wire.Error
+		return err // a *wire.Error
 	}
 	c.sess.Alive()
 	a := &ask{of: wire.SUBACK, packet: s.ID, reasons: make([]wire.Reason, len(s.Filters))}
@@ -406,7 +406,7 @@ func codeOf(code string) wire.Reason {
 func (c *conn) unsubscribe(p wire.Packet, in *input) error {
 	s := &in.subscribe
 	if err := s.Decode(c.version(), p); err != nil {
-		return err //nolint:wrapcheck // a *wire.Error
+		return err // a *wire.Error
 	}
 	c.sess.Alive()
 	a := &ask{of: wire.UNSUBACK, packet: s.ID, reasons: make([]wire.Reason, len(s.Filters))}

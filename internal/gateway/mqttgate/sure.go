@@ -153,7 +153,7 @@ func (c *conn) catchUp() {
 func (l *lateMessage) aged(now time.Time) (m message, over bool) {
 	m = l.message
 	if waited := now.Sub(l.came); waited >= time.Second {
-		m.properties, over = wire.Aged(m.properties, uint32(waited/time.Second)) //nolint:gosec // bounded by the life of a connection
+		m.properties, over = wire.Aged(m.properties, uint32(waited/time.Second)) // bounded by the life of a connection
 	}
 	return m, over
 }

@@ -145,7 +145,7 @@ func (c *conn) sendRelease(f flying) bool {
 func (c *conn) recorded(p wire.Packet, in *input) error {
 	a := &in.ack
 	if err := a.Decode(c.version(), p); err != nil {
-		return err //nolint:wrapcheck // a *wire.Error
+		return err // a *wire.Error
 	}
 	c.sess.Alive()
 	if a.Reason.Failed() { // the client does not want it, which settles it (section 4.3.3)
@@ -171,7 +171,7 @@ func (c *conn) recorded(p wire.Packet, in *input) error {
 func (c *conn) completed(p wire.Packet, in *input) error {
 	a := &in.ack
 	if err := a.Decode(c.version(), p); err != nil {
-		return err //nolint:wrapcheck // a *wire.Error
+		return err // a *wire.Error
 	}
 	c.sess.Alive()
 	return c.over(a.ID, wire.PUBCOMP, in)

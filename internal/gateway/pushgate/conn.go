@@ -94,7 +94,7 @@ func (c *conn) Data(b []byte) (int, error) {
 		c.end(fault.Code, fault.Reason, err)
 		return len(b), nil
 	}
-	return used, err //nolint:wrapcheck // nil
+	return used, err
 }
 
 // Message implements websocket.Sink.
@@ -147,7 +147,7 @@ func (c *conn) handle(m *message) error {
 
 // ping answers a ping. A device that pings without a pause is closed, as at Mozilla's push service: each ping costs an answer, and its battery more.
 func (c *conn) ping() error {
-	now := uint32(time.Since(c.gate.began)/time.Millisecond) + 1 //nolint:gosec // it begins anew after 49 days
+	now := uint32(time.Since(c.gate.began)/time.Millisecond) + 1 // it begins anew after 49 days
 	if c.pinged != 0 && time.Duration(now-c.pinged)*time.Millisecond < c.gate.cfg.PingPause {
 		return errPings
 	}

@@ -77,7 +77,7 @@ type Gateway struct {
 	later   *fair.Queue[func()] // writes of devices to the database
 	senders senders
 	counts  counts
-	ctx     context.Context //nolint:containedctx // ends registrations, which belong to the gateway
+	ctx     context.Context // ends registrations, which belong to the gateway
 	stop    context.CancelFunc
 }
 

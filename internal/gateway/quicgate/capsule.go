@@ -55,7 +55,7 @@ func readClose(str io.Reader) (code uint32, why string, err error) {
 		case err != nil || wrong != nil:
 			return 0, "", errors.Join(err, wrong)
 		case kind != capsuleClose:
-			if _, err := io.CopyN(io.Discard, r, int64(size)); err != nil { //nolint:gosec // a varint of QUIC has 62 bits
+			if _, err := io.CopyN(io.Discard, r, int64(size)); err != nil { // a varint of QUIC has 62 bits
 				return 0, "", err
 			}
 			continue
@@ -89,12 +89,12 @@ func (p *payload) Read(b []byte) (int, error) {
 		}
 		if kind == dataFrame {
 			p.left = size
-		} else if _, err := io.CopyN(io.Discard, p.str, int64(size)); err != nil { //nolint:gosec // a varint of QUIC has 62 bits
+		} else if _, err := io.CopyN(io.Discard, p.str, int64(size)); err != nil { // a varint of QUIC has 62 bits
 			return 0, cut(err)
 		}
 	}
 	n, err := p.str.Read(b[:min(uint64(len(b)), p.left)])
-	p.left -= uint64(n) //nolint:gosec // not negative
+	p.left -= uint64(n) // not negative
 	if n == 0 && err != nil {
 		return 0, cut(err)
 	}

@@ -214,7 +214,7 @@ func sessionID(str interface{ Read([]byte) (int, error) }) (quic.StreamID, error
 		return 0, err
 	}
 	id, err := quicvarint.Read(r)
-	return quic.StreamID(id), err //nolint:gosec // a varint of QUIC has 62 bits
+	return quic.StreamID(id), err // a varint of QUIC has 62 bits
 }
 
 func reject(str *quic.Stream, code quic.StreamErrorCode) {

@@ -175,7 +175,7 @@ func (c *conn) write(items []item, batch *[]byte) error {
 			}
 			b = b[:0]
 		}
-		b = append(binary.AppendUvarint(b, uint64(it.size)), it.head...) //nolint:gosec // not negative
+		b = append(binary.AppendUvarint(b, uint64(it.size)), it.head...) // not negative
 		if len(b)+len(it.tail) <= batchBytes {
 			b = append(b, it.tail...)
 			continue
@@ -197,7 +197,7 @@ func (c *conn) write(items []item, batch *[]byte) error {
 
 // datagram sends a frame as a datagram. False: it must go on the stream.
 func (c *conn) datagram(it *item) bool {
-	b := quicvarint.Append(make([]byte, 0, it.size+8), uint64(c.wt.StreamID()/4)) //nolint:gosec // not negative; RFC 9297, section 2.1
+	b := quicvarint.Append(make([]byte, 0, it.size+8), uint64(c.wt.StreamID()/4)) // not negative; RFC 9297, section 2.1
 	err := c.line.conn.SendDatagram(append(append(b, it.head...), it.tail...))
 	var large *quic.DatagramTooLargeError
 	return !errors.As(err, &large)

@@ -104,7 +104,7 @@ func (r *reader) length(b byte) (done bool, err error) {
 	if b >= 0x80 {
 		return false, nil
 	}
-	r.size = int(r.sum) //nolint:gosec // at most maxMessage
+	r.size = int(r.sum) // at most maxMessage
 	r.sum, r.bytes = 0, 0
 	return true, nil
 }

@@ -27,7 +27,7 @@ func readSettings(str io.Reader) (datagrams bool, err error) {
 	if head[1] != settingsFrame || head[2] > mostSettings {
 		return false, errSettings
 	}
-	rest := quicvarint.NewReader(io.LimitReader(r, int64(head[2]))) //nolint:gosec // at most mostSettings
+	rest := quicvarint.NewReader(io.LimitReader(r, int64(head[2]))) // at most mostSettings
 	for {
 		id, err := quicvarint.Read(rest)
 		if errors.Is(err, io.EOF) {

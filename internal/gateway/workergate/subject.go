@@ -59,7 +59,7 @@ func side(s access.Service, service, key string) string {
 	} else {
 		h := fnv.New64a()
 		_, _ = h.Write([]byte(key))         // never fails
-		at = int(h.Sum64() % uint64(total)) //nolint:gosec // weights are positive and bounded
+		at = int(h.Sum64() % uint64(total)) // weights are positive and bounded
 	}
 	for _, name := range slices.Sorted(maps.Keys(s.Split)) {
 		if at -= s.Split[name]; at < 0 {

@@ -292,7 +292,7 @@ func (g *Gate) caller(r *http.Request, service string, claimed access.Claim) (*c
 func (g *Gate) keyed(r *http.Request, who *caller, service, token string) (known bool, err error) {
 	p, err := g.cfg.Access.Key(r.Context(), token)
 	if err != nil {
-		return false, nil //nolint:nilerr // it may be a token of a client
+		return false, nil // it may be a token of a client
 	}
 	who.app, who.key = p.App, p.Key
 	who.service, _ = g.cfg.Access.Service(who.app, service)

@@ -51,7 +51,7 @@ func (c *conn) Data(b []byte) (int, error) {
 		}
 		return len(b), nil
 	}
-	return used, err //nolint:wrapcheck // nil
+	return used, err
 }
 
 // Message implements websocket.Sink.

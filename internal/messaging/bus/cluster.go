@@ -59,7 +59,7 @@ func newClustered(c *Cluster, log *slog.Logger) (*embedded, error) {
 	if err := ln.Close(); err != nil {
 		return nil, err
 	}
-	opened := ln.Addr().(*net.TCPAddr) //nolint:forcetypeassert // of a listener for tcp
+	opened := ln.Addr().(*net.TCPAddr) // of a listener for tcp
 	if _, port, _ := net.SplitHostPort(c.Addr); port == "0" || port == "" {
 		opened.Port = 0 // the server opens the port of its choice itself: if ln's port were reused, another process could take it in between
 	}

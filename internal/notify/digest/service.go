@@ -167,7 +167,7 @@ func (s *Service) lot(ctx context.Context, a *mailbox.Append, d *notification.Dr
 			return nil, err
 		}
 		if len(records) > 0 {
-			return nil, nil //nolint:nilnil // the mailboxes know what to do with it
+			return nil, nil // the mailboxes know what to do with it
 		}
 	}
 	if s.full(n.App) && l.Refused == nil {

@@ -27,7 +27,7 @@ func ackToken(key sealed.Key, id [16]byte, options notification.StepOptions, exp
 		says[0] = tokenShown
 	}
 	says = append(says, id[:]...)
-	says = binary.AppendUvarint(says, uint64(expires.Add(notification.AckGrace).UnixMilli())) //nolint:gosec // after 1970
+	says = binary.AppendUvarint(says, uint64(expires.Add(notification.AckGrace).UnixMilli())) // after 1970
 	return key.Seal(sealed.Acknowledge, says, "")
 }
 
@@ -37,7 +37,7 @@ func readToken(says []byte, event *push.Reaction, now time.Time) (a Answer, ok b
 		return a, false
 	}
 	until, read := binary.Uvarint(says[tokenHead:])
-	if read != len(says)-tokenHead || now.UnixMilli() > int64(until) { //nolint:gosec // signed by us
+	if read != len(says)-tokenHead || now.UnixMilli() > int64(until) { // signed by us
 		return a, false
 	}
 	a.Event, a.Settles = event, event == nil || *event != push.Shown || says[0]&tokenShown != 0

@@ -7,7 +7,7 @@ package escalation
 
 import (
 	"context"
-	"crypto/sha1" //nolint:gosec // RFC 9562 builds version 5 on it; nothing here relies on its strength
+	"crypto/sha1" // RFC 9562 builds version 5 on it; nothing here relies on its strength
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -118,7 +118,7 @@ var namespace = [16]byte{0x3d, 0xb2, 0x91, 0x0c, 0x7f, 0x44, 0x4e, 0x6a, 0x8b, 0
 // ID is the UUID (version 5, RFC 9562) of a step's send to an endpoint. It is the same for every attempt, and if the step is handed over
 // twice. A step without endpoints uses the zero endpoint.
 func ID(d *mailbox.StepDue, endpoint audience.ID) (u [16]byte) {
-	h := sha1.New() //nolint:gosec // see above
+	h := sha1.New()
 	h.Write(namespace[:])
 	h.Write([]byte(d.App + "\n" + d.ID + "\n" + d.Recipient + "\n" + strconv.Itoa(d.Step) + "\n" + strconv.FormatInt(d.Pos, 10) + "\n"))
 	h.Write(endpoint[:])

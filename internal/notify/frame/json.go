@@ -30,7 +30,7 @@ func decodeJSON(b []byte, into *Client) error {
 		return frameError("a frame must have exactly one key, its name; this one has %d", len(frames))
 	}
 	name := frames[0].name
-	kind := Kind(max(slices.Index(kinds[:], name), 0)) //nolint:gosec // there are a dozen
+	kind := Kind(max(slices.Index(kinds[:], name), 0)) // there are a dozen
 	if kind == 0 {
 		return frameError("unknown frame %.64q", name)
 	}

@@ -159,7 +159,7 @@ func (c *Client) setVarint(num protowire.Number, v uint64) {
 	case c.Kind == KindRegister || c.Kind == KindUnregister || c.Kind == KindObjectAck:
 		c.setObjectVarint(num, v)
 	case c.Kind == KindReply && num == 3:
-		c.Reply.Status = int(int32(v)) //nolint:gosec // the wire's rule for int32: the low bits count
+		c.Reply.Status = int(int32(v)) // the wire's rule for int32: the low bits count
 	}
 }
 

@@ -47,7 +47,7 @@ func ParseState(name string) (State, bool) {
 	}
 	for s, n := range stateNames {
 		if n == name {
-			return State(s), true //nolint:gosec // of five
+			return State(s), true // of five
 		}
 	}
 	return 0, false

@@ -71,7 +71,7 @@ func gatewayOf(name string) uint8 {
 		return 0
 	}
 	if i := slices.Index(gateways[:], name); i > 0 {
-		return uint8(i) //nolint:gosec // of eight
+		return uint8(i) // of eight
 	}
 	if n := numberOf(name); n > 0 {
 		return n
@@ -90,14 +90,14 @@ func gatewayOf(name string) uint8 {
 	}
 	list = append(slices.Clip(list), name)
 	named.list.Store(&list)
-	return MaxGateway + uint8(len(list)) //nolint:gosec // maxNamed
+	return MaxGateway + uint8(len(list)) // maxNamed
 }
 
 // numberOf returns the number of a gateway; 0: it has none yet.
 func numberOf(name string) uint8 {
 	if l := named.list.Load(); l != nil {
 		if i := slices.Index(*l, name); i >= 0 {
-			return MaxGateway + 1 + uint8(i) //nolint:gosec // maxNamed
+			return MaxGateway + 1 + uint8(i) // maxNamed
 		}
 	}
 	return 0
@@ -112,5 +112,5 @@ func HashDevice(device string) uint16 {
 	for i := range len(device) {
 		sum = (sum ^ uint32(device[i])) * 16777619
 	}
-	return max(1, uint16(sum^sum>>16)) //nolint:gosec // a part of it
+	return max(1, uint16(sum^sum>>16)) // a part of it
 }

@@ -56,7 +56,7 @@ func (s *Session) ack(ids [][]byte) []*mailbox.Settle {
 			}
 			st.Over = mailbox.OverOf(s.t.Name(), s.device)
 			st.DeliveredAt = now                                                                      // the store keeps an earlier time if it has one
-			s.hub.counts.took.acked.Observe(float64(max(int32(s.hub.millis(now)-f.since), 0)) / 1000) //nolint:gosec // of at most 24 days
+			s.hub.counts.took.acked.Observe(float64(max(int32(s.hub.millis(now)-f.since), 0)) / 1000) // of at most 24 days
 			s.takeFlight(k, true)
 		} else {
 			st.ID, st.Device, st.Online = string(id), s.name(), toBeFound

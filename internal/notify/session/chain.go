@@ -23,9 +23,9 @@ func (c *chain) link(items []mailbox.Item) {
 	for i := range items {
 		a := address{items[i].N.App, items[i].Recipient}
 		if before, ok := c.last[a]; ok {
-			c.after[before], c.later[i] = int32(i)+1, true //nolint:gosec // a batch is far smaller
+			c.after[before], c.later[i] = int32(i)+1, true // a batch is far smaller
 		}
-		c.last[a] = int32(i) //nolint:gosec // the same
+		c.last[a] = int32(i)
 	}
 	clear(c.last)
 }

@@ -57,7 +57,7 @@ type counts struct {
 type took struct{ delivered, acked prometheus.Histogram }
 
 // millis is a time in milliseconds since the hub began, truncated to 32 bits: differences of less than 24 days are exact.
-func (h *Hub) millis(t time.Time) uint32 { return uint32(t.Sub(h.start).Milliseconds()) } //nolint:gosec // a remainder
+func (h *Hub) millis(t time.Time) uint32 { return uint32(t.Sub(h.start).Milliseconds()) } // a remainder
 
 func (c *counts) goodbye(reason string) {
 	c.mu.Lock()

@@ -96,7 +96,7 @@ func stepText(s *Step) Text {
 	case s.Status != "sending":
 		return because(phrase(s.Status), s.Detail)
 	case s.Attempts > 0:
-		return because(phrase("tried %s, is tried again", times(uint32(min(s.Attempts, 1<<30)))), s.Detail) //nolint:gosec // counts from 0
+		return because(phrase("tried %s, is tried again", times(uint32(min(s.Attempts, 1<<30)))), s.Detail) // counts from 0
 	}
 	return phrase("is being sent")
 }
@@ -188,7 +188,7 @@ func waits(r *mailbox.Record, who *recipient.View, now time.Time) Text {
 		return phrase("It waits: %s is not connected, and was last seen %s ago", r.To, now.Sub(who.LastSeen))
 	}
 	if s := full(who.Sessions); s != nil {
-		return phrase("It waits: the window of %s is full; it has %s before this one to acknowledge", device(s), uint32(min(s.Unacked, 1<<30))) //nolint:gosec // counts from 0
+		return phrase("It waits: the window of %s is full; it has %s before this one to acknowledge", device(s), uint32(min(s.Unacked, 1<<30))) // counts from 0
 	}
 	return phrase("It waits: %s is connected, and it is about to be written", r.To)
 }

@@ -100,7 +100,7 @@ func story(r *mailbox.Record) Text {
 		}
 	}
 	if more := int64(r.Attempts) - int64(writes); more > 0 && len(names) == 1 { // with several connections, each counts its own attempts
-		t = phrase("%s, and %s more that are not known in detail", t, uint32(more)) //nolint:gosec // less than Attempts
+		t = phrase("%s, and %s more that are not known in detail", t, uint32(more)) // less than Attempts
 	}
 	return refused(t, r)
 }
@@ -114,7 +114,7 @@ func repeats(t Text, at []time.Time) Text {
 	case n == 0:
 		return t
 	case n > fewRepeats:
-		return phrase("%s, and again %s until %s", t, times(uint32(n)), Hour(at[n-1])) //nolint:gosec // some hundreds
+		return phrase("%s, and again %s until %s", t, times(uint32(n)), Hour(at[n-1])) // some hundreds
 	case n == 1:
 		return phrase("%s, again at %s", t, Hour(at[0]))
 	}

@@ -22,7 +22,7 @@ const (
 	unregistered   = "Unregistered"
 	expiredDevice  = "ExpiredToken"
 	expiredToken   = "ExpiredProviderToken"
-	tooManyTokens  = "TooManyProviderTokenUpdates" //nolint:gosec // no credential
+	tooManyTokens  = "TooManyProviderTokenUpdates" // no credential
 	tooManyAtOne   = "TooManyRequests"
 	idle           = "IdleTimeout"
 	maxReason      = 64

@@ -137,5 +137,5 @@ func (b *batch) enter(d *Delivery, s scope, now time.Time) (Result, bool) {
 
 // scatter returns a part of the time over, different for each delivery and each try.
 func scatter(d *Delivery, over time.Duration) time.Duration {
-	return time.Duration(maphash.Comparable(maphash.MakeSeed(), d.Row) % uint64(over)) //nolint:gosec // no secret
+	return time.Duration(maphash.Comparable(maphash.MakeSeed(), d.Row) % uint64(over)) // no secret
 }

@@ -38,7 +38,7 @@ func (o Outcome) String() string {
 func ParseOutcome(s string) (Outcome, bool) {
 	for i, name := range outcomeNames {
 		if name == s && Outcome(i) != Sending {
-			return Outcome(i), true //nolint:gosec // eight of them
+			return Outcome(i), true // eight of them
 		}
 	}
 	return 0, false

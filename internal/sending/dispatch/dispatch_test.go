@@ -29,10 +29,10 @@ func TestAChannelWithoutAPolicyFailsAtStart(t *testing.T) {
 func TestOutcomesAreStoredByTheseNumbersAndShownByTheseNames(t *testing.T) {
 	want := []string{"pending", "sending", "accepted", "failed", "expired", "suppressed", "unknown", "recalled"}
 	for i, name := range want {
-		if got := Outcome(i).String(); got != name { //nolint:gosec // eight of them
+		if got := Outcome(i).String(); got != name { // eight of them
 			t.Errorf("%d is %s, want %s", i, got, name)
 		}
-		if o, ok := ParseOutcome(name); ok != (Outcome(i) != Sending) || ok && o != Outcome(i) { //nolint:gosec // eight of them
+		if o, ok := ParseOutcome(name); ok != (Outcome(i) != Sending) || ok && o != Outcome(i) { // eight of them
 			t.Errorf("%s is %d, %t", name, o, ok)
 		}
 	}

@@ -48,5 +48,5 @@ const (
 // repeated together. spread is any number of the delivery.
 func backoff(attempts int, spread int64) time.Duration {
 	d := min(firstRetry<<min(max(attempts-1, 0), 20), lastRetry)
-	return d + d/4*time.Duration(uint64(spread)*2654435761%1000)/1000 //nolint:gosec // a hash
+	return d + d/4*time.Duration(uint64(spread)*2654435761%1000)/1000 // a hash
 }

@@ -187,7 +187,7 @@ func orBackoff(after time.Duration) time.Duration {
 	if after > 0 {
 		return after
 	}
-	return leastWait + rand.N(jitter) //nolint:gosec // no secret
+	return leastWait + rand.N(jitter) // no secret
 }
 
 // said is FCM's text for reasons, without the device's token and ours, which FCM might repeat.

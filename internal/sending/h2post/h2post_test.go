@@ -242,7 +242,7 @@ func TestAFullConnectionGetsCompany(t *testing.T) {
 func TestThereAreNoMoreConnectionsThanTheClientMayHave(t *testing.T) {
 	var most atomic.Int32
 	address := script(t, func(p *peer) {
-		most.Store(max(most.Load(), int32(p.n))) //nolint:gosec // a few
+		most.Store(max(most.Load(), int32(p.n))) // a few
 		p.greet(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: 1})
 		for a := p.next(nil); a != nil; a = p.next(nil) {
 			p.answer(a.id, http.StatusCreated)

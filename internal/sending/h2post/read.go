@@ -121,7 +121,7 @@ func (c *conn) headers(f *http2.MetaHeadersFrame) error {
 // data handles a part of an answer's body, and returns as many bytes to the server's window.
 func (c *conn) data(f *http2.DataFrame) error {
 	if c.uncredited += int(f.Length); c.uncredited >= 1<<15 {
-		c.queueControl(appendWindow(nil, 0, uint32(c.uncredited))) //nolint:gosec // below 2^16
+		c.queueControl(appendWindow(nil, 0, uint32(c.uncredited))) // below 2^16
 		c.uncredited = 0
 	}
 	s := c.streams[f.StreamID]

@@ -131,7 +131,7 @@ func DoUpTo(c *http.Client, req *http.Request, name, scope string, most int64) (
 	// Until its headers are written, no part of a request can have arrived; providers accept no request without its body.
 	var left atomic.Bool
 	trace := &httptrace.ClientTrace{WroteHeaders: func() { left.Store(true) }}
-	resp, err := c.Do(req.WithContext(httptrace.WithClientTrace(ctx, trace))) //nolint:gosec // the client checks what it dials
+	resp, err := c.Do(req.WithContext(httptrace.WithClientTrace(ctx, trace))) // the client checks what it dials
 	if err != nil {
 		return Answer{}, failed(ctx, err, name, scope, left.Load())
 	}

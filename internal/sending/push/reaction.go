@@ -24,7 +24,7 @@ func (r Reaction) String() string {
 func ParseReaction(s string) (Reaction, bool) {
 	for i, name := range reactionNames {
 		if s == name {
-			return Reaction(i), true //nolint:gosec // three of them
+			return Reaction(i), true // three of them
 		}
 	}
 	return 0, false

@@ -106,7 +106,7 @@ func (c *Config) reach() urlguard.Targets {
 func parseServer(raw string, targets urlguard.Targets) (*url.URL, error) {
 	u, err := urlguard.All.ParseBase(raw)
 	if err != nil {
-		return nil, err //nolint:wrapcheck // the caller names the setting
+		return nil, err // the caller names the setting
 	}
 	return u, targets.And(urlguard.Networks).CheckHost(u)
 }

@@ -51,7 +51,7 @@ func (a *admin) export(v *visit, addresses bool) error {
 		return gone
 	})
 	if err == nil || gone != nil {
-		return nil //nolint:nilerr // the browser is gone, and nobody is there to be told
+		return nil // the browser is gone, and nobody is there to be told
 	}
 	a.Log.WarnContext(ctx, "file cut off", "path", v.r.URL.Path, "app", app, "error", err)
 	panic(http.ErrAbortHandler) // so that the browser reports a failed download instead of a whole file

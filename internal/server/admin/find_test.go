@@ -104,7 +104,7 @@ func TestNoPageIsHeavy(t *testing.T) {
 func busyHour() *watch.Watch {
 	w, at := watch.New(), time.Date(2026, 5, 1, 12, 0, 0, 0, time.UTC)
 	for n := range uint64(watch.Kept/watch.Every) + 1 {
-		w.Read(at.Add(time.Duration(n)*watch.Every), watch.Totals{ //nolint:gosec // 720
+		w.Read(at.Add(time.Duration(n)*watch.Every), watch.Totals{
 			Stored: n * 6_172, Sessions: int64(1_234_567 + n), Push: map[watch.Ended]uint64{{Channel: "webpush", Outcome: "failed"}: 3 * n, {Channel: "telegram", Outcome: "accepted"}: 7 * n},
 		})
 	}

@@ -54,7 +54,7 @@ func (a *admin) messageOf(v *visit, r *mailbox.Record) (*message, error) {
 	m.Shown = []bubble{plain}
 	made, err := template.ReadMessage(n.Content.Push)
 	if n.Content.Push == nil || err != nil { // every channel shows the same
-		return m, nil //nolint:nilerr // a content that another version wrote is shown as sessions get it
+		return m, nil // a content that another version wrote is shown as sessions get it
 	}
 	for _, step := range n.Steps {
 		ch := push.Channel(step.Channel)

@@ -113,7 +113,7 @@ func (a *admin) showOverview(v *visit) error {
 		o.Charts = append(o.Charts, c)
 	}
 	for e, n := range h.Push {
-		o.Push = append(o.Push, pushed{e.Channel, e.Outcome, int64(n)}) //nolint:gosec // of an hour
+		o.Push = append(o.Push, pushed{e.Channel, e.Outcome, int64(n)}) // of an hour
 	}
 	slices.SortFunc(o.Push, func(a, b pushed) int {
 		return cmp.Or(cmp.Compare(a.Channel, b.Channel), cmp.Compare(b.Count, a.Count), cmp.Compare(a.Outcome, b.Outcome))

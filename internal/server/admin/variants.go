@@ -238,7 +238,7 @@ func localWords(l *words.Language, s *campaign.Spec) string {
 // secondChoice makes the field with the templates that the second variant may use: those of the first.
 func (a *admin) secondChoice(f *form, first *line) (*line, error) {
 	if first == nil && f.Values.Get("b_template") == "" {
-		return nil, nil //nolint:nilnil // there is no field
+		return nil, nil // there is no field
 	}
 	l10n := f.speaks()
 	options := []string{"", l10n.T("none")}

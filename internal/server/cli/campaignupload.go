@@ -83,7 +83,7 @@ func uploadMedium(ctx context.Context, c *godwit.Client, kind, path, chat string
 // notFile refuses a medium that is a file of this machine: Telegram would take its name for a file id, and refuse every message.
 func notFile(kind, medium string) error {
 	if st, err := os.Stat(medium); medium == "" || err != nil || !st.Mode().IsRegular() {
-		return nil //nolint:nilerr // it is a URL or an id
+		return nil // it is a URL or an id
 	}
 	return withHint(usagef("%s %s is a file of this machine, and neither a URL nor the id of a file", kind, medium), "write @%s to upload it", medium)
 }

@@ -85,7 +85,7 @@ func (p *program) whyCampaign(ctx context.Context, c *godwit.Client, id, to stri
 	call := godwit.Call{Method: http.MethodGet, Path: "/v1/campaigns/" + url.PathEscape(id) + "/deliveries", Query: url.Values{"to": {to}}}
 	answer, err := c.Stream(ctx, call)
 	if err != nil {
-		return false, nil //nolint:nilerr // the caller reports that there is no notification with the id
+		return false, nil // the caller reports that there is no notification with the id
 	}
 	defer answer.Close()
 	lines, err := io.ReadAll(answer) // a few: one for each endpoint of the recipient

@@ -29,7 +29,7 @@ func readCompat(name string) (*koanf.Koanf, error) {
 		record, err = readDhall(name, dhallWithin)
 	case ".json":
 		var text []byte
-		if text, err = os.ReadFile(name); err == nil { //nolint:gosec // a file that the operator names
+		if text, err = os.ReadFile(name); err == nil { // a file that the operator names
 			err = json.Unmarshal(text, &record)
 		}
 	default:

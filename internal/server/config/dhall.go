@@ -40,7 +40,7 @@ func readDhall(name string, within time.Duration) (map[string]any, error) {
 }
 
 func evaluateDhall(name string) (map[string]any, error) {
-	text, err := os.ReadFile(name) //nolint:gosec // a file that the operator names
+	text, err := os.ReadFile(name) // a file that the operator names
 	if err != nil {
 		return nil, err
 	}
@@ -100,7 +100,7 @@ func plainDhall(v core.Value) (any, error) {
 	case core.NoneOf:
 		return nil, nil
 	case core.NaturalLit:
-		return int64(v), nil //nolint:gosec // of an unsigned word: settings are far below
+		return int64(v), nil // of an unsigned word: settings are far below
 	case core.IntegerLit:
 		return int64(v), nil
 	case core.DoubleLit:

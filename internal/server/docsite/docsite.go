@@ -85,7 +85,7 @@ func (s *server) close() error {
 	}
 	index, err := s.shown.index()
 	if err != nil {
-		return nil //nolint:nilerr // there is nothing to close
+		return nil // there is nothing to close
 	}
 	return index.Close()
 }

@@ -66,7 +66,7 @@ func (d *document) render(n ast.Node) (template.HTML, error) {
 	if err := markdown.Renderer().Render(&out, d.source, n); err != nil {
 		return "", fmt.Errorf("render Markdown: %w", err)
 	}
-	return template.HTML(usable.Replace(headless.ReplaceAllString(out.String(), ""))), nil //nolint:gosec // the pages are the program's own
+	return template.HTML(usable.Replace(headless.ReplaceAllString(out.String(), ""))), nil // the pages are the program's own
 }
 
 // headless is the head of a table without headings.

@@ -70,7 +70,7 @@ func put(dir, name string, text []byte) error {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return err
 	}
-	return os.WriteFile(name, text, 0o644) //nolint:gosec // for everybody to read
+	return os.WriteFile(name, text, 0o644) // for everybody to read
 }
 
 // stored is the file of a page.

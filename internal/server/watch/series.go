@@ -80,7 +80,7 @@ var all = []Series{
 	level("scheduled", func(t *Totals) int64 { return t.Scheduled }),
 	level("store_queue", func(t *Totals) int64 { return t.Queue }),
 	level(Free, func(t *Totals) int64 { return t.Free }),
-	level("memory_bytes", func(t *Totals) int64 { return int64(t.Memory) }), //nolint:gosec // of this machine
+	level("memory_bytes", func(t *Totals) int64 { return int64(t.Memory) }), // of this machine
 }
 
 // taken is the outcome of a message that its provider has accepted.

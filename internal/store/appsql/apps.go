@@ -51,7 +51,7 @@ func readKey(row sqltx.Row) (k access.StoredKey, err error) {
 	if err := row.Scan(&k.ID, &k.App, &k.Name, &roles, &created, &used, &k.Prefix, &hash); err != nil {
 		return k, err
 	}
-	k.Roles, k.CreatedAt = access.Role(roles), fromMillis(created) //nolint:gosec // four bits, written by us
+	k.Roles, k.CreatedAt = access.Role(roles), fromMillis(created) // four bits, written by us
 	if used != 0 {
 		k.LastUsed = fromMillis(used)
 	}

@@ -60,7 +60,7 @@ func (s *Store) logins(ctx context.Context, query string, args ...any) (list []s
 func readLogin(row sqltx.Row) (s signin.Login, err error) {
 	var role, since, seen int64
 	err = row.Scan(&s.ID, &s.App, &s.Key, &s.Subject, &s.Email, &s.Rules, &role, &since, &seen, &s.Address, &s.Browser)
-	s.Role = signin.Role(role) //nolint:gosec // a small number, written by us
+	s.Role = signin.Role(role) // a small number, written by us
 	s.Since, s.Seen = fromMillis(since), fromMillis(seen)
 	return s, err
 }

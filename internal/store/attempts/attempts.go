@@ -59,7 +59,7 @@ func Of(m *mailbox.Mark) Tried {
 	if m.Over.Named() {
 		who, gateway = mailbox.Gateway(gateway)+"\t"+who, mailbox.MaxGateway
 	}
-	return Tried{who: who, at: uint64(m.DeliveredAt.UnixMilli())<<8 | uint64(gateway)<<4 | uint64(m.What)} //nolint:gosec // after 1970
+	return Tried{who: who, at: uint64(m.DeliveredAt.UnixMilli())<<8 | uint64(gateway)<<4 | uint64(m.What)} // after 1970
 }
 
 // cut shortens a reason.
@@ -86,11 +86,11 @@ func Acked(q *mailbox.Settle) Tried {
 // Known reports whether t is an attempt; the zero value is not.
 func (t Tried) Known() bool { return t.at != 0 }
 
-func (t Tried) what() mailbox.What { return mailbox.What(t.at & 15) } //nolint:gosec // four bits
+func (t Tried) what() mailbox.What { return mailbox.What(t.at & 15) } // four bits
 
 // IsTo reports whether t is a write to this connection; only the gateway distinguishes connections without a device.
 func (t Tried) IsTo(v Via) bool {
-	return t.what() == mailbox.Written && uint8(t.at>>4&15) == v.Gateway && mailbox.HashDevice(t.who) == v.Device //nolint:gosec // four bits
+	return t.what() == mailbox.Written && uint8(t.at>>4&15) == v.Gateway && mailbox.HashDevice(t.who) == v.Device // four bits
 }
 
 // Append writes it behind others.
@@ -115,8 +115,8 @@ func Decode(b []byte) (list []mailbox.Attempt, err error) {
 		if n <= 0 || size > uint64(len(b)-n) {
 			return nil, errDamaged
 		}
-		t := Tried{who: string(b[n : n+int(size)]), at: at<<8 | uint64(kind)} //nolint:gosec // not more than there is
-		b = b[n+int(size):]                                                   //nolint:gosec // as before
+		t := Tried{who: string(b[n : n+int(size)]), at: at<<8 | uint64(kind)} // not more than there is
+		b = b[n+int(size):]                                                   // as before
 		if kind>>4 > mailbox.MaxGateway || t.what() > mailbox.Acked {
 			return nil, errDamaged
 		}
@@ -129,12 +129,12 @@ func Decode(b []byte) (list []mailbox.Attempt, err error) {
 // Attempt is what it tells.
 func (t Tried) Attempt() mailbox.Attempt {
 	device, reason, _ := strings.Cut(t.who, "\n")
-	gateway := mailbox.Gateway(uint8(t.at >> 4 & 15)) //nolint:gosec // four bits
+	gateway := mailbox.Gateway(uint8(t.at >> 4 & 15)) // four bits
 	if name, rest, named := strings.Cut(device, "\t"); named {
 		gateway, device = name, rest
 	}
 	return mailbox.Attempt{
-		What: t.what(), At: time.UnixMilli(int64(t.at >> 8)).UTC(), Device: device, Reason: reason, Gateway: gateway, //nolint:gosec // 48 bits
+		What: t.what(), At: time.UnixMilli(int64(t.at >> 8)).UTC(), Device: device, Reason: reason, Gateway: gateway, // 48 bits
 	}
 }
 
@@ -160,7 +160,7 @@ func AppendPlain(b []byte, list []Plain) []byte {
 			b = append(b, p.Gateway)
 			continue
 		}
-		b = append(b, p.Gateway|deviceBit, byte(p.Device>>8), byte(p.Device)) //nolint:gosec // both halves
+		b = append(b, p.Gateway|deviceBit, byte(p.Device>>8), byte(p.Device)) // both halves
 	}
 	return b
 }

@@ -68,7 +68,7 @@ func All[O Waiter](ctx context.Context, ops []O, submit func(O)) error {
 		return nil
 	}
 	c := &call{done: make(chan struct{})}
-	c.left.Store(int32(len(ops))) //nolint:gosec // thousands
+	c.left.Store(int32(len(ops))) // thousands
 	for _, o := range ops {
 		o.op().call = c
 	}

@@ -79,7 +79,7 @@ const (
 
 // GroupOf reads a delivery's group from its flags.
 func GroupOf(flags int32) campaign.Group {
-	return campaign.Group(flags >> groupBits & 3) //nolint:gosec // two bits
+	return campaign.Group(flags >> groupBits & 3) // two bits
 }
 
 // Placed returns the due time and the flags of a new delivery.

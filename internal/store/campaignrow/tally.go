@@ -138,7 +138,7 @@ func Figure(f *campaign.Figures, channel, what int16, n int64) {
 	case Uncorrected:
 		f.NotCorrected += n
 	default:
-		ch, o := ChannelOf(channel), campaign.Outcome(what) //nolint:gosec // written by Tally
+		ch, o := ChannelOf(channel), campaign.Outcome(what) // written by Tally
 		f.Counts[o] += n
 		if f.Channels[ch] == nil {
 			f.Channels[ch] = make(map[campaign.Outcome]int64)
@@ -159,7 +159,7 @@ func figureOf(g *campaign.GroupFigures, what int16, n int64) {
 		if g.Counts == nil {
 			g.Counts = make(map[campaign.Outcome]int64)
 		}
-		g.Counts[campaign.Outcome(what)] += n //nolint:gosec // written by Tally
+		g.Counts[campaign.Outcome(what)] += n // written by Tally
 	}
 }
 
@@ -172,9 +172,9 @@ func AddDay(list []campaign.Day, number int64, what int16, n int64) []campaign.D
 	d := &list[len(list)-1]
 	switch {
 	case what < Reactions:
-		d.Outcomes[campaign.Outcome(what)] += n //nolint:gosec // written by Tally
+		d.Outcomes[campaign.Outcome(what)] += n // written by Tally
 	case what < Unrecalled:
-		d.Reactions[campaign.Reaction(what-Reactions)] += n //nolint:gosec // written by Tally
+		d.Reactions[campaign.Reaction(what-Reactions)] += n // written by Tally
 	}
 	return list
 }

@@ -10,7 +10,7 @@ import (
 
 // appendInbox appends how inboxes keep a notification.
 func appendInbox(b []byte, in *notification.Inbox) []byte {
-	b = binary.AppendUvarint(b, uint64(in.Keep/time.Minute)) //nolint:gosec // positive
+	b = binary.AppendUvarint(b, uint64(in.Keep/time.Minute)) // positive
 	if len(in.Actions) == 0 {
 		return append(b, 0)
 	}
@@ -24,7 +24,7 @@ func cutInbox(b []byte) (in *notification.Inbox, rest []byte, err error) {
 	if w <= 0 || minutes == 0 || minutes > uint64(notification.MaxKeep/time.Minute) {
 		return nil, nil, errDamaged
 	}
-	in = &notification.Inbox{Keep: time.Duration(minutes) * time.Minute} //nolint:gosec // checked
+	in = &notification.Inbox{Keep: time.Duration(minutes) * time.Minute}
 	actions, rest, err := cutPart(b[w:])
 	if err != nil || len(actions) == 0 {
 		return in, rest, err

@@ -130,7 +130,7 @@ func shown(status, expires int64, now time.Time) notification.Status {
 	if status == waiting && expires <= now.UnixMilli() {
 		return notification.Expired
 	}
-	return notification.Status(status) //nolint:gosec // as it was stored
+	return notification.Status(status) // as it was stored
 }
 
 // moment reads a stored time; 0 is none.

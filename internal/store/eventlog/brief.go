@@ -37,7 +37,7 @@ func (n *brief) append(b []byte, of named) []byte {
 	}
 	if known {
 		far := int64(at - n.next)
-		b = binary.AppendUvarint(b, number+uint64(far<<1^far>>63)) //nolint:gosec // zigzag
+		b = binary.AppendUvarint(b, number+uint64(far<<1^far>>63)) // zigzag
 		n.next = at + 1
 		return b
 	}
@@ -82,7 +82,7 @@ func (h *heard) next(d *decoder) named {
 		h.add(named{note, d.text()})
 	default:
 		far -= number
-		h.after += int64(far>>1) ^ -int64(far&1) + 1 //nolint:gosec // zigzag
+		h.after += int64(far>>1) ^ -int64(far&1) + 1 // zigzag
 	}
 	if h.after < 1 || h.after > int64(len(h.said)) {
 		d.bad = true

@@ -53,7 +53,7 @@ var types = [...]event.Type{
 var typeCodes = func() map[event.Type]byte {
 	m := make(map[event.Type]byte, len(types))
 	for i, t := range types[1:] {
-		m[t] = byte(i + 1) //nolint:gosec // ten of them
+		m[t] = byte(i + 1) // ten of them
 	}
 	return m
 }()

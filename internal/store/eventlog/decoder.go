@@ -30,7 +30,7 @@ func (d *decoder) uvarint() (v uint64) {
 
 func (d *decoder) varint() int64 {
 	u := d.uvarint()
-	return int64(u>>1) ^ -int64(u&1) //nolint:gosec // zigzag
+	return int64(u>>1) ^ -int64(u&1) // zigzag
 }
 
 func (d *decoder) text() string {

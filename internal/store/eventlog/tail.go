@@ -19,7 +19,7 @@ const (
 )
 
 // eventBytes is the size of a decoded event without its texts, which are parts of the chunk.
-var eventBytes = int(reflect.TypeFor[event.Event]().Size()) //nolint:gosec // a hundred
+var eventBytes = int(reflect.TypeFor[event.Event]().Size()) // a hundred
 
 // memory returns the bytes of a chunk together with its decoded events.
 func (c *Chunk) memory() int { return 2*len(c.Data) + c.N*eventBytes }

@@ -18,7 +18,7 @@ func Without(app, data string, last uint64, recipient string, brief bool) (*Chun
 	}
 	left.names = nil
 	if left.N == len(evs) {
-		return nil, nil //nolint:nilnil // there is nothing to change
+		return nil, nil // there is nothing to change
 	}
 	return left, nil
 }

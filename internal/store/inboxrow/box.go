@@ -145,7 +145,7 @@ func Open(recipient int64, data []byte) (*Box, error) {
 	last := uint64(0)
 	for range r.number(maxParts) {
 		p := part{
-			id: uint16(r.number(maxParts)), n: r.number(maxEntries), unseen: r.number(maxEntries), unread: r.number(maxEntries), keyed: r.number(maxEntries), //nolint:gosec // checked
+			id: uint16(r.number(maxParts)), n: r.number(maxEntries), unseen: r.number(maxEntries), unread: r.number(maxEntries), keyed: r.number(maxEntries),
 			until: r.varint(),
 		}
 		p.last = last + r.uvarint()
@@ -239,7 +239,7 @@ func (b *Box) push(e *entry) {
 	}
 }
 
-func appendNumber(b []byte, n int) []byte { return binary.AppendUvarint(b, uint64(n)) } //nolint:gosec // a count
+func appendNumber(b []byte, n int) []byte { return binary.AppendUvarint(b, uint64(n)) } // a count
 
 // Counts are the inbox's counts.
 func (b *Box) Counts() inbox.Counts {
@@ -284,7 +284,7 @@ func (b *Box) Flush(rows Rows, now time.Time) (inbox.Change, error) {
 	b.loaded = nil
 	b.encode()
 	if b.revision++; !b.stored { // an inbox of the same name may have been erased: no revision of it comes again
-		b.revision = uint64(max(1, millis.Of(now))) //nolint:gosec // positive
+		b.revision = uint64(max(1, millis.Of(now))) // positive
 	}
 	c := inbox.Change{
 		Count: b.waiting(), Revision: b.revision, Changed: b.changed.ids, More: b.changed.more, Marked: b.changed.marked, Moved: b.changed.moved,

@@ -32,7 +32,7 @@ func (b *Box) Add(rows Rows, n New) error {
 	b.changed.moved = moved // what this item has driven out is no change of its own
 	b.places++
 	e := entry{
-		place: b.places, content: n.Content, id: identOf(n.ID), category: b.category(n.Category), created: n.CreatedAt, keep: uint64(max(1, n.Keep/time.Minute)), //nolint:gosec // positive
+		place: b.places, content: n.Content, id: identOf(n.ID), category: b.category(n.Category), created: n.CreatedAt, keep: uint64(max(1, n.Keep/time.Minute)), // positive
 		key: hashKey(n.CollapseKey),
 	}
 	b.push(&e)

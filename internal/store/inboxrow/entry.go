@@ -45,7 +45,7 @@ type entry struct {
 const minute = 60_000
 
 // until is the minute from which the entry is kept no more.
-func (e *entry) until() int64 { return (e.created+minute-1)/minute + int64(e.keep) } //nolint:gosec // a year at most
+func (e *entry) until() int64 { return (e.created+minute-1)/minute + int64(e.keep) } // a year at most
 
 func (e *entry) unseen() bool { return e.archived == 0 && e.seen == 0 }
 func (e *entry) unread() bool { return e.archived == 0 && e.read == 0 }
@@ -82,7 +82,7 @@ func (e *entry) append(b []byte, was before) []byte {
 	b = append(b, flags|e.id.form)
 	b = binary.AppendUvarint(b, e.place-was.place)
 	b = binary.AppendVarint(b, e.content-was.content)
-	b = binary.AppendUvarint(b, uint64(e.category)) //nolint:gosec // an index
+	b = binary.AppendUvarint(b, uint64(e.category)) // an index
 	b = binary.AppendVarint(b, e.created-was.created)
 	b = binary.AppendUvarint(b, e.keep)
 	if e.id.form == 0 {
@@ -205,11 +205,11 @@ func (r *reader) varint() int64 {
 // number reads a count or an index of at most most.
 func (r *reader) number(most int) int {
 	v := r.uvarint()
-	if v > uint64(most) { //nolint:gosec // positive
+	if v > uint64(most) { // positive
 		r.bad, r.b = true, nil
 		return 0
 	}
-	return int(v) //nolint:gosec // checked
+	return int(v)
 }
 
 func (r *reader) bytes(n int) []byte {

@@ -105,7 +105,7 @@ func (b *Box) collect(of *Rowset, left Remains, now time.Time) (all []entry, had
 	all = slices.CompactFunc(all, func(a, b entry) bool { return a.place == b.place })
 	all = all[max(0, len(all)-inbox.MaxKept):]
 	if had < 0 {
-		b.revision = uint64(max(1, millis.Of(now))) //nolint:gosec // positive
+		b.revision = uint64(max(1, millis.Of(now))) // positive
 		if len(all) > 0 {
 			b.places = all[len(all)-1].place + placesAhead
 		}

@@ -166,11 +166,11 @@ func adopted(row []any) mailboxdb.Adopted {
 	n := func(i int) int64 { return row[i].(int64) }
 	a := mailboxdb.Adopted{
 		Pos: n(0), Recipient: n(1), App: row[2].(string), ID: row[3].(string), Seq: n(4), Open: n(5) == 1,
-		Ack: notification.AckMode(n(7) &^ asksBit), Asks: n(7)&asksBit != 0, Priority: notification.Priority(n(8)), Attempts: int32(n(9)), //nolint:gosec // written by us
+		Ack: notification.AckMode(n(7) &^ asksBit), Asks: n(7)&asksBit != 0, Priority: notification.Priority(n(8)), Attempts: int32(n(9)), // written by us
 		Created: n(11), SendAt: n(12), Expires: n(13), Delivered: max(n(14), 0), Hash: n(16),
 	}
 	if !a.Open {
-		a.Status, a.Settled = notification.Status(n(6)), n(15) //nolint:gosec // written by us
+		a.Status, a.Settled = notification.Status(n(6)), n(15) // written by us
 		return a
 	}
 	a.CollapseKey, a.Escalates = row[17].(string), n(19) == 1

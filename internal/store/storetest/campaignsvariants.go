@@ -12,7 +12,7 @@ import (
 func (e *campaignEnv) grouped(c *campaign.Campaign) {
 	e.Helper()
 	place := func(t *campaign.Target) campaign.Place {
-		p := campaign.Place{Group: campaign.Group(t.Row % 4), Due: e.clock.Now()} //nolint:gosec // below 4
+		p := campaign.Place{Group: campaign.Group(t.Row % 4), Due: e.clock.Now()} // below 4
 		if p.Waits = p.Group == campaign.Rest; p.Waits {
 			p.Due, p.After = time.Time{}, time.Duration(t.Row)*time.Second
 		}
@@ -70,7 +70,7 @@ func groupsCounted(e *campaignEnv) {
 	e.wantGroups(c)
 	list := e.due(c)
 	for i := range list {
-		if want := campaign.Group(list[i].Row % 4); campaign.Group(list[i].Group) != want || want == campaign.Rest { //nolint:gosec // below 4
+		if want := campaign.Group(list[i].Row % 4); campaign.Group(list[i].Group) != want || want == campaign.Rest { // below 4
 			e.Errorf("row %d is due in group %d", list[i].Row, list[i].Group)
 		}
 	}

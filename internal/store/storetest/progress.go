@@ -131,7 +131,7 @@ func formerProgress(e *progressEnv) {
 func twoReadProgress(e *progressEnv, other hook.ProgressStore) {
 	epoch := e.own(e.s, "a")
 	for n := range uint64(10) {
-		p := hook.Progress{App: "a", Name: "one", Cursor: n, Took: time.UnixMilli(int64(n + 1)).UTC()} //nolint:gosec // small
+		p := hook.Progress{App: "a", Name: "one", Cursor: n, Took: time.UnixMilli(int64(n + 1)).UTC()} // small
 		e.save(e.s, nil, hook.Saving{App: "a", Epoch: epoch, Save: []hook.Progress{p}})
 		e.reads(other, "a", p)
 		e.reads(other, "", p)
@@ -147,7 +147,7 @@ func twoOwnProgress(e *progressEnv, other hook.ProgressStore) {
 		if epoch <= last {
 			e.Errorf("epoch %d after %d", epoch, last)
 		}
-		had = []hook.Progress{{App: "a", Name: "one", Cursor: uint64(n)}} //nolint:gosec // small
+		had = []hook.Progress{{App: "a", Name: "one", Cursor: uint64(n)}} // small
 		e.save(stores[n%2], nil, hook.Saving{App: "a", Epoch: epoch, Save: had})
 		e.save(stores[(n+1)%2], []string{"a"}, hook.Saving{App: "a", Epoch: last, Save: []hook.Progress{{App: "a", Name: "one", Cursor: 100}}, Forget: []string{"one"}})
 		last = epoch
@@ -166,7 +166,7 @@ func twoAtOnce(e *progressEnv, other hook.ProgressStore) {
 	}
 	for i, s := range stores {
 		e.save(s, []string{"a"}, hook.Saving{App: "a", Epoch: epochs[38], Forget: []string{"x"}})
-		e.save(s, nil, hook.Saving{App: "a", Epoch: epochs[39], Save: []hook.Progress{{App: "a", Name: "one", Cursor: uint64(i)}}}) //nolint:gosec // small
+		e.save(s, nil, hook.Saving{App: "a", Epoch: epochs[39], Save: []hook.Progress{{App: "a", Name: "one", Cursor: uint64(i)}}}) // small
 	}
 }
 
@@ -182,7 +182,7 @@ func twoSaveProgress(e *progressEnv, other hook.ProgressStore) {
 	atOnce(2, 20, func(caller, nth int) {
 		var list []hook.Saving
 		for i, app := range apps {
-			v := hook.Saving{App: app, Epoch: epochs[i], Save: []hook.Progress{{App: app, Name: "one", Cursor: uint64(nth)}}} //nolint:gosec // small
+			v := hook.Saving{App: app, Epoch: epochs[i], Save: []hook.Progress{{App: app, Name: "one", Cursor: uint64(nth)}}} // small
 			if i%2 != caller {
 				v.Epoch--
 			}

@@ -76,7 +76,7 @@ const sampled = 9
 func RunAgain(t *testing.T, guard string, open OpenFunc) {
 	t.Helper()
 	run(t, open, func(c *testCase) bool {
-		return thorough.Run() || slices.Contains(c.needs, Crash) || rand.IntN(1+sampled) == 0 //nolint:gosec // no secret
+		return thorough.Run() || slices.Contains(c.needs, Crash) || rand.IntN(1+sampled) == 0 // no secret
 	})
 	t.Run(randomWork, func(t *testing.T) { testModel(t, open, nil) })
 	t.Run("AllOthers", func(t *testing.T) { thorough.Only(t, guard) })

@@ -100,5 +100,5 @@ func port() int {
 	if _, err := fmt.Sscan(string(b), &from, &to); err != nil || from <= lowest+1000 {
 		return 0
 	}
-	return lowest + rand.IntN(from-lowest) //nolint:gosec // no secret
+	return lowest + rand.IntN(from-lowest) // no secret
 }

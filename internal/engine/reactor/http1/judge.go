@@ -101,7 +101,7 @@ func (j *Judge) field(text []byte) {
 	case is(name, "content-length"):
 		n, err := strconv.ParseUint(string(value), 10, 63)
 		j.lengths++
-		j.length = int64(n) //nolint:gosec // of 63 bits
+		j.length = int64(n) // of 63 bits
 		j.doubt = j.doubt || err != nil || j.lengths > 1 || len(text) >= mostLine
 	case is(name, "transfer-encoding"):
 		j.doubt = j.doubt || j.chunked || !is(value, "chunked")

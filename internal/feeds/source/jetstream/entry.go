@@ -75,7 +75,7 @@ var versionsBegin = time.Date(2020, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (f *feed) versionOf(seq uint64) object.Version {
 	minutes := max(f.at.Created.Sub(versionsBegin)/time.Minute, 0)
-	return object.Version(minutes)*versionsOfMinute + object.Version(seq)*versionsOfMessage //nolint:gosec // a sequence that large takes centuries
+	return object.Version(minutes)*versionsOfMinute + object.Version(seq)*versionsOfMessage // a sequence that large takes centuries
 }
 
 // recipients returns to whom a message is published, as far as it can be read.

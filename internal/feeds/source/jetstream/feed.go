@@ -157,7 +157,7 @@ func (f *feed) fetch(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("read what NATS tells of a message: %w", err)
 		}
-		f.hand.add(&message{Msg: m, seq: meta.Sequence.Stream, tries: int(min(meta.NumDelivered, maxTries+1)), at: meta.Timestamp}) //nolint:gosec // small
+		f.hand.add(&message{Msg: m, seq: meta.Sequence.Stream, tries: int(min(meta.NumDelivered, maxTries+1)), at: meta.Timestamp}) // small
 		n++
 	}
 	f.large = n == 0 && batch.Error() == nil && time.Since(begun) < fetchWithin/2 // nothing but a message that does not fit ends a request early

@@ -130,7 +130,7 @@ func (f *feed) noteFloor(ctx context.Context, to source.Emitter) error {
 
 // report says how far the source is behind, and what waits.
 func (f *feed) report(to source.Emitter, info *jetstream.ConsumerInfo) {
-	lag := source.Lag{Entries: int64(info.NumPending) + int64(info.NumAckPending)} //nolint:gosec // messages of a stream
+	lag := source.Lag{Entries: int64(info.NumPending) + int64(info.NumAckPending)} // messages of a stream
 	oldest := f.queues.oldest()
 	for _, m := range f.hand.all() {
 		if oldest.IsZero() || m.at.Before(oldest) {

@@ -64,7 +64,7 @@ func quoted(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""
 // lockOf is the number of the lock that readers of a table hold.
 func lockOf(table string) int64 {
 	sum := sha256.Sum256([]byte("godwit outbox " + table))
-	return int64(binary.BigEndian.Uint64(sum[:])) //nolint:gosec // any number will do
+	return int64(binary.BigEndian.Uint64(sum[:])) // any number will do
 }
 
 // rest waits until a time has passed.

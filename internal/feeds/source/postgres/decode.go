@@ -164,7 +164,7 @@ func (r *reader) text() string {
 var epoch = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 func (r *reader) time() time.Time {
-	return epoch.Add(time.Duration(r.uint64()) * time.Microsecond) //nolint:gosec // a signed number
+	return epoch.Add(time.Duration(r.uint64()) * time.Microsecond) // a signed number
 }
 
 // row reads the values of a row into list.

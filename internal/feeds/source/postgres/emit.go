@@ -68,7 +68,7 @@ func (s *stream) bound(ctx context.Context, it *item) error {
 	if len(it.entries) == 0 {
 		return nil
 	}
-	last := LSN(it.entries[len(it.entries)-1].Version) - s.at.Shift //nolint:gosec // it was a position
+	last := LSN(it.entries[len(it.entries)-1].Version) - s.at.Shift // it was a position
 	if last < s.at.Read {
 		return nil
 	}
@@ -147,7 +147,7 @@ func (s *stream) lag(oldest time.Time) {
 }
 
 func (s *stream) reportLag() {
-	l := source.Lag{Bytes: max(0, int64(s.ahead.Load()-s.confirmed.Load()))} //nolint:gosec // a difference
+	l := source.Lag{Bytes: max(0, int64(s.ahead.Load()-s.confirmed.Load()))} // a difference
 	if since := s.oldest.Load(); since != 0 {
 		l.Time = max(0, time.Since(time.Unix(0, since)))
 	}

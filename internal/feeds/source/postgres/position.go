@@ -46,7 +46,7 @@ func readPosition(t *source.Target) (*position, error) {
 
 // version is that of objects that a commit changes. Only after a failover it differs from the commit's position.
 func (p *position) version(commit LSN) object.Version {
-	return object.Version(commit + p.Shift) //nolint:gosec // logs have fewer than 2^63 bytes
+	return object.Version(commit + p.Shift) // logs have fewer than 2^63 bytes
 }
 
 // above makes the versions of commits from a position on higher than those of a former position's.

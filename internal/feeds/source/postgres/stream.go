@@ -268,7 +268,7 @@ func (s *stream) entry(start LSN) source.Entry {
 		// A position alone may occur twice: another server that takes over without the last commits writes others in their place.
 		b := append([]byte(s.at.System), 0)
 		b = binary.BigEndian.AppendUint64(b, uint64(now.lsn))
-		b = binary.BigEndian.AppendUint64(b, uint64(now.at.UnixMicro())) //nolint:gosec // any number will do
+		b = binary.BigEndian.AppendUint64(b, uint64(now.at.UnixMicro())) // any number will do
 		b = binary.BigEndian.AppendUint32(b, now.xid)
 		if now.xid == 0 { // no transaction: it has no time of its own
 			b = binary.BigEndian.AppendUint64(append([]byte(s.at.System), 0), uint64(now.lsn))
@@ -336,7 +336,7 @@ func (s *stream) status(asks bool) error {
 	for range 3 { // written, flushed, applied
 		b = binary.BigEndian.AppendUint64(b, s.confirmed.Load())
 	}
-	b = binary.BigEndian.AppendUint64(b, uint64(time.Since(epoch).Microseconds())) //nolint:gosec // it is later
+	b = binary.BigEndian.AppendUint64(b, uint64(time.Since(epoch).Microseconds())) // it is later
 	if asks {
 		b = append(b, 1)
 	} else {

@@ -77,7 +77,7 @@ type Sessions struct {
 	workers sync.WaitGroup
 	closing chan struct{}
 	close   sync.Once
-	ctx     context.Context //nolint:containedctx // ends with the store
+	ctx     context.Context // ends with the store
 	stop    context.CancelFunc
 }
 

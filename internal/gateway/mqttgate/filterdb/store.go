@@ -83,7 +83,7 @@ type Store struct {
 	workers    sync.WaitGroup
 	closing    chan struct{}
 	close      sync.Once
-	ctx        context.Context //nolint:containedctx // ends with the store
+	ctx        context.Context // ends with the store
 	stop       context.CancelFunc
 }
 

@@ -5,7 +5,7 @@ import "encoding/binary"
 // appendField appends a string or binary data. Longer values than a packet can hold are cut.
 func appendField[T string | []byte](dst []byte, v T) []byte {
 	n := min(len(v), maxString)
-	return append(binary.BigEndian.AppendUint16(dst, uint16(n)), v[:n]...) //nolint:gosec // at most maxString
+	return append(binary.BigEndian.AppendUint16(dst, uint16(n)), v[:n]...) // at most maxString
 }
 
 // appendHead appends a fixed header.

@@ -274,7 +274,7 @@ func (r *reader) number(f form) (uint32, error) {
 			return 0, err
 		}
 		r.b = r.b[used:]
-		return uint32(n), nil //nolint:gosec // has at most 28 bits
+		return uint32(n), nil // has at most 28 bits
 	}
 	size := sizes[f]
 	if len(r.b) < size {
@@ -297,9 +297,9 @@ func AppendNumber(dst []byte, of Property, v uint32) []byte {
 	dst = append(dst, byte(of))
 	switch kinds[of].form {
 	case flag:
-		return append(dst, byte(v)) //nolint:gosec // 0 or 1
+		return append(dst, byte(v)) // 0 or 1
 	case two:
-		return binary.BigEndian.AppendUint16(dst, uint16(v)) //nolint:gosec // the caller's value has two bytes
+		return binary.BigEndian.AppendUint16(dst, uint16(v)) // the caller's value has two bytes
 	case length:
 		return appendVarint(dst, int(v))
 	default:

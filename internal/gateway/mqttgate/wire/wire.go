@@ -200,10 +200,10 @@ func varint(b []byte) (n, used int, err error) {
 // appendVarint appends a variable byte integer.
 func appendVarint(dst []byte, n int) []byte {
 	for n >= 0x80 {
-		dst = append(dst, byte(n)|0x80) //nolint:gosec // the low bits
+		dst = append(dst, byte(n)|0x80) // the low bits
 		n >>= 7
 	}
-	return append(dst, byte(n)) //nolint:gosec // below 0x80
+	return append(dst, byte(n)) // below 0x80
 }
 
 // varintSize is how many bytes appendVarint appends.

@@ -202,7 +202,7 @@ func (c *conn) authorize() error {
 	}
 	c.authorized = true
 	return c.write(func() error {
-		return c.fr.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: uint32(c.s.opts.Streams)}) //nolint:gosec // small
+		return c.fr.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: uint32(c.s.opts.Streams)}) // small
 	})
 }
 

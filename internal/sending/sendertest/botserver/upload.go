@@ -12,7 +12,7 @@ import (
 // upload is sendPhoto and the like with a file in the body. The file's id names its kind and its content.
 func (s *Server) upload(w http.ResponseWriter, r *http.Request, method string) {
 	kind := strings.ToLower(strings.TrimPrefix(method, "send"))
-	if err := r.ParseMultipartForm(1 << 20); err != nil { //nolint:gosec // of a test
+	if err := r.ParseMultipartForm(1 << 20); err != nil { // of a test
 		answer(w, http.StatusBadRequest, "Bad Request: can't parse the request", "")
 		return
 	}

@@ -51,7 +51,7 @@ func (s *Server) serveQuick(_ *http.Server, c *tls.Conn, _ http.Handler) {
 	q.fr.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
 	streams := uint32(quickStreams)
 	if s.opts.Streams > 0 {
-		streams = uint32(s.opts.Streams) //nolint:gosec // small
+		streams = uint32(s.opts.Streams) // small
 	}
 	err := q.fr.WriteSettings(http2.Setting{ID: http2.SettingMaxConcurrentStreams, Val: streams})
 	if err == nil {

@@ -108,7 +108,7 @@ func (l *Lock) Boot(boot string) (former string, err error) {
 	name := filepath.Join(filepath.Dir(l.f.Name()), BootFile)
 	kernel, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
-		return "", nil //nolint:nilerr // no such thing here: nobody knows
+		return "", nil // no such thing here: nobody knows
 	}
 	machine := strings.TrimSpace(string(kernel))
 	b, err := os.ReadFile(name)

@@ -74,7 +74,7 @@ func (s *Store) Recover(ctx context.Context, app string, epoch int64, limit int,
 				var flags int32
 				err := rows.Scan(&num, &channel, &flags, &to)
 				n++
-				t.MoveOf(num, channel, flags, campaign.Sending, campaign.Outcome(to)) //nolint:gosec // one of two
+				t.MoveOf(num, channel, flags, campaign.Sending, campaign.Outcome(to)) // one of two
 				return err
 			})
 		if err != nil {
@@ -169,7 +169,7 @@ func scanTargetAnd(rows pgx.Rows, more ...any) (t campaign.Target, flags int32, 
 		return t, flags, err
 	}
 	copy(t.EndpointID[:], id)
-	t.Channel, t.Outcome, t.Unsure = campaignrow.ChannelOf(channel), campaign.Outcome(outcome), flags&campaignrow.Unsure != 0 //nolint:gosec // written by us
+	t.Channel, t.Outcome, t.Unsure = campaignrow.ChannelOf(channel), campaign.Outcome(outcome), flags&campaignrow.Unsure != 0 // written by us
 	t.Group = uint8(campaignrow.GroupOf(flags))
 	t.Due, t.First, t.At = millis.Time(due), millis.Time(first), millis.Time(at)
 	if t.Left {
@@ -262,7 +262,7 @@ func (s *Store) claim(ctx context.Context, epoch, num int64, targets []campaign.
 			var row int64
 			var was int16
 			err := rows.Scan(&row, &was)
-			marked[row] = campaign.Outcome(was) //nolint:gosec // pending or sending
+			marked[row] = campaign.Outcome(was) // pending or sending
 			return err
 		})
 		if err != nil {

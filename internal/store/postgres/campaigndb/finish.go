@@ -56,7 +56,7 @@ func finish(ctx context.Context, tx pgx.Tx, epoch, num int64, results []campaign
 	for i := range results {
 		r := &results[i]
 		byRow[r.Row] = r
-		rows[i], outcomes[i], dues[i], attempts[i] = r.Row, int16(r.Outcome), millis.Of(r.Due), int32(r.Attempts) //nolint:gosec // a few tries
+		rows[i], outcomes[i], dues[i], attempts[i] = r.Row, int16(r.Outcome), millis.Of(r.Due), int32(r.Attempts) // a few tries
 		externals[i], details[i] = text(r.External), text(r.Detail)
 		if r.Held {
 			dues[i] = campaignrow.Held
@@ -80,7 +80,7 @@ func finish(ctx context.Context, tx pgx.Tx, epoch, num int64, results []campaign
 			return err
 		}
 		r := byRow[row]
-		t.MoveOf(num, channel, all, campaign.Outcome(was), r.Outcome) //nolint:gosec // written by us
+		t.MoveOf(num, channel, all, campaign.Outcome(was), r.Outcome) // written by us
 		if r.Disable != "" || r.Address != nil {
 			changed = append(changed, r)
 		}
@@ -154,7 +154,7 @@ func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit i
 			var channel, to int16
 			var flags int32
 			err := rows.Scan(&channel, &flags, &to)
-			t.MoveOf(num, channel, flags, sw.From, campaign.Outcome(to)) //nolint:gosec // written by us
+			t.MoveOf(num, channel, flags, sw.From, campaign.Outcome(to)) // written by us
 			n++
 			return err
 		})

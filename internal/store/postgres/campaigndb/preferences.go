@@ -77,7 +77,7 @@ const begunLock = 0x47775374
 func (s *Store) begunKey(app string) int32 {
 	h := fnv.New32a()
 	h.Write([]byte(s.db.Schema() + "\x00" + app))
-	return int32(h.Sum32()) //nolint:gosec // any number will do
+	return int32(h.Sum32()) // any number will do
 }
 
 // counter is the recipient and category for which a limit counts steps together.

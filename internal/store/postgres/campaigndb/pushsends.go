@@ -292,7 +292,7 @@ func scanSend(rows pgx.Rows) (e escalation.Send, err error) {
 	}
 	copy(e.ID[:], id)
 	copy(e.EndpointID[:], endpoint)
-	e.Channel, e.Outcome = campaignrow.ChannelOf(channel), dispatch.Outcome(outcome) //nolint:gosec // written by us
+	e.Channel, e.Outcome = campaignrow.ChannelOf(channel), dispatch.Outcome(outcome) // written by us
 	e.At, e.ExpiresAt, e.First = millis.Time(at), millis.Time(expires), millis.Time(first)
 	if address != nil {
 		e.Address = json.RawMessage(*address)

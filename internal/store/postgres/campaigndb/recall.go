@@ -54,7 +54,7 @@ func (s *Store) FinishRecall(ctx context.Context, epoch, num int64, results []ca
 			}
 			switch {
 			case done:
-				t.MoveOf(num, channel, flags, campaign.Outcome(was), campaign.TakenBack) //nolint:gosec // written by us
+				t.MoveOf(num, channel, flags, campaign.Outcome(was), campaign.TakenBack) // written by us
 				if refused {
 					t.Add(num, channel, campaignrow.Unrecalled, -1)
 				}

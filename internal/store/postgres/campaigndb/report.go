@@ -75,7 +75,7 @@ func scanDelivery(rows pgx.Rows) (d campaign.Delivery, err error) {
 		return d, err
 	}
 	copy(id[:], key)
-	d.Endpoint, d.Channel, d.Outcome, d.At = id.String(), campaignrow.ChannelOf(channel), campaign.Outcome(outcome), millis.Time(at) //nolint:gosec // written by us
+	d.Endpoint, d.Channel, d.Outcome, d.At = id.String(), campaignrow.ChannelOf(channel), campaign.Outcome(outcome), millis.Time(at) // written by us
 	campaignrow.Delivery(&d, flags, due)
 	return d, nil
 }

@@ -44,7 +44,7 @@ var dialect = &segment.Dialect{
 
 // selecting is a segment.Reader.
 type selecting struct {
-	ctx context.Context //nolint:containedctx // it is made for one call
+	ctx context.Context // it is made for one call
 	q   pgdb.Querier
 }
 

@@ -124,7 +124,7 @@ func Open(ctx context.Context, cfg Config) (*Log, error) {
 func (l *Log) head(ctx context.Context) (uint64, error) {
 	var last int64
 	err := l.db.Pool().QueryRow(ctx, "SELECT last FROM head").Scan(&last)
-	return uint64(last), pgdb.Error("read where the log ends", err) //nolint:gosec // written by us, positive
+	return uint64(last), pgdb.Error("read where the log ends", err) // written by us, positive
 }
 
 // Emit queues events. It never blocks; when too much is queued the oldest events are dropped and counted.

@@ -30,7 +30,7 @@ func (l *Log) ForgetRecipient(ctx context.Context, app, recipient string) error 
 			found := 0
 			if _, err := pgx.ForEachRow(rows, []any{&id, &data}, func() error {
 				found++
-				c, err := eventlog.Without(app, string(data), uint64(id), recipient, false) //nolint:gosec // positive
+				c, err := eventlog.Without(app, string(data), uint64(id), recipient, false) // positive
 				if c != nil {
 					left[id] = c
 				}
@@ -91,7 +91,7 @@ func replace(ctx context.Context, tx pgx.Tx, left map[int64]*eventlog.Chunk) err
 		if c.N > 0 {
 			query = `WITH old AS (SELECT octet_length(data) AS bytes FROM chunk WHERE id = $1 FOR UPDATE)
 				UPDATE chunk SET id = $2, data = $3 FROM old WHERE id = $1 RETURNING old.bytes - octet_length(data)`
-			args = append(args, int64(c.Last), c.Data) //nolint:gosec // positive
+			args = append(args, int64(c.Last), c.Data) // positive
 		}
 		var bytes int64
 		err := tx.QueryRow(ctx, query, args...).Scan(&bytes)

@@ -24,7 +24,7 @@ func (l *Log) begin(ctx context.Context, head uint64) error {
 	now := l.db.Now()
 	l.since = now.UnixMilli()
 	if head > 0 {
-		l.since = min(l.since, int64(head>>eventlog.IDShift)) //nolint:gosec // a time
+		l.since = min(l.since, int64(head>>eventlog.IDShift)) // a time
 	}
 	l.whole = now.UnixMilli()
 	_, err := l.db.Pool().Exec(ctx, insertEmitter, l.cfg.Boot, l.whole, l.since, 0, 0, 0)

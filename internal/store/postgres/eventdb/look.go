@@ -95,7 +95,7 @@ func (l *Log) lookNow(ctx context.Context) error {
 	query := &pgx.Batch{}
 	query.Queue(`SELECT head.last, chunk.id, chunk.app, chunk.data FROM head
 		LEFT JOIN chunk ON chunk.id > $1 AND chunk.app = ANY($2) AND head.last - $1 < $3 ORDER BY chunk.id LIMIT $4`,
-		int64(committed), followed, lookBack.Milliseconds()<<eventlog.IDShift, lookChunks) //nolint:gosec // positive
+		int64(committed), followed, lookBack.Milliseconds()<<eventlog.IDShift, lookChunks) // positive
 	err := l.db.Send(ctx, "look for events of other nodes", query, func(results pgx.BatchResults) error {
 		rows, err := results.Query()
 		if err == nil {
@@ -122,10 +122,10 @@ func scan(rows pgx.Rows) (head uint64, chunks []*eventlog.Chunk, err error) {
 	var app *string
 	var data []byte
 	_, err = pgx.ForEachRow(rows, []any{&last, &id, &app, &data}, func() error {
-		if head = uint64(last); id == nil { //nolint:gosec // positive
+		if head = uint64(last); id == nil { // positive
 			return nil
 		}
-		c, err := eventlog.Stored(*app, string(data), uint64(*id)) //nolint:gosec // positive
+		c, err := eventlog.Stored(*app, string(data), uint64(*id)) // positive
 		chunks = append(chunks, c)
 		return err
 	})

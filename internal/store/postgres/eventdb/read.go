@@ -35,7 +35,7 @@ func (l *Log) readStored(ctx context.Context, app string, since uint64, limit in
 	defer l.places.Leave(app)
 	for from := since; len(evs) < limit; {
 		n := 0
-		rows, err := l.db.Pool().Query(ctx, "SELECT id, data FROM chunk WHERE app = $1 AND id > $2 ORDER BY id LIMIT $3", app, int64(from), readChunks) //nolint:gosec // at most the newest
+		rows, err := l.db.Pool().Query(ctx, "SELECT id, data FROM chunk WHERE app = $1 AND id > $2 ORDER BY id LIMIT $3", app, int64(from), readChunks) // at most the newest
 		if err != nil {
 			return nil, l.known(pgdb.Error("read events", err))
 		}
@@ -43,7 +43,7 @@ func (l *Log) readStored(ctx context.Context, app string, since uint64, limit in
 		var data []byte
 		_, err = pgx.ForEachRow(rows, []any{&id, &data}, func() error {
 			n++
-			from = uint64(id) //nolint:gosec // positive
+			from = uint64(id) // positive
 			all, err := eventlog.Decode(app, string(data), from)
 			evs = append(evs, eventlog.After(all, since)...)
 			return err

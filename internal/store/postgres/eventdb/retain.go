@@ -38,7 +38,7 @@ func (l *Log) Gone(ctx context.Context) (uint64, error) {
 	if err := l.db.Pool().QueryRow(ctx, "SELECT gone FROM head").Scan(&id); err != nil {
 		return 0, fmt.Errorf("read which events were deleted: %w", err)
 	}
-	return uint64(id), nil //nolint:gosec // written by us, positive
+	return uint64(id), nil // written by us, positive
 }
 
 func (l *Log) prune(ctx context.Context) error {

@@ -198,7 +198,7 @@ func (l *Log) insert(ctx context.Context, chunks []*eventlog.Chunk, bytes int, w
 	}
 	l.gone.Add(lost - sent)
 	for i, c := range chunks {
-		c.Last = uint64(is - total + upto[i]) //nolint:gosec // positive
+		c.Last = uint64(is - total + upto[i]) // positive
 	}
-	return did{chunks: chunks, before: uint64(was), last: uint64(is)}, nil //nolint:gosec // positive
+	return did{chunks: chunks, before: uint64(was), last: uint64(is)}, nil // positive
 }

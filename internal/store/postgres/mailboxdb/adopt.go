@@ -88,7 +88,7 @@ func (a *adoption) open(c *Adopted) error {
 		c.Pos, c.Recipient, c.Seq, idKey(c.App, c.ID), c.Created, c.SendAt, c.Expires, c.Hash, shared, int16(c.flags()), c.ID, orNull(c.CollapseKey, ""), own,
 	})
 	a.pending = append(a.pending, []any{
-		c.Recipient, c.Pos, c.Seq, c.Expires, c.SendAt, orNull(c.Delivered, 0), int32(len(says.Title) + len(says.Body) + len(says.Data)), c.Attempts, //nolint:gosec // below 256 KB
+		c.Recipient, c.Pos, c.Seq, c.Expires, c.SendAt, orNull(c.Delivered, 0), int32(len(says.Title) + len(says.Body) + len(says.Data)), c.Attempts, // below 256 KB
 		orNull(collapseHash(c.CollapseKey), 0), int16(c.flags()),
 	})
 	return nil

@@ -173,7 +173,7 @@ func (t *transaction) store(b *box, p *part, pos int64, shared *int64) {
 	if o.flags.escalates() {
 		t.out.escalate(o, n, p.prep)
 	}
-	t.tell.Stored = append(t.tell.Stored, mailbox.Item{Pos: pos, Recipient: b.Recipient, Seq: uint64(o.seq), Escalates: o.flags.escalates(), N: n}) //nolint:gosec // counts from 0
+	t.tell.Stored = append(t.tell.Stored, mailbox.Item{Pos: pos, Recipient: b.Recipient, Seq: uint64(o.seq), Escalates: o.flags.escalates(), N: n}) // counts from 0
 }
 
 // duplicate fills res and returns true if b has, or recently had, a notification with this id.
@@ -189,7 +189,7 @@ func (t *transaction) duplicate(b *box, n *notification.Notification, p *prepare
 		res.Err = fmt.Errorf("notification %s to %s: %w", n.ID, b.Recipient, mailbox.ErrConflict)
 		return true
 	}
-	res.Duplicate, res.Status, res.ExpiresAt = true, notification.Status(old.status), millis.Time(old.expires) //nolint:gosec // as stored
+	res.Duplicate, res.Status, res.ExpiresAt = true, notification.Status(old.status), millis.Time(old.expires) // as stored
 	if old.open {
 		res.Status = t.opens[old.pos].status(now)
 	}
@@ -208,7 +208,7 @@ func (t *transaction) replaceCollapsed(b *box, n *notification.Notification) {
 			if o.delivered == 0 {
 				o.delivered = mark.DeliveredAt
 			}
-			o.attempts = max(o.attempts, int32(mark.Attempts)) //nolint:gosec // counts deliveries
+			o.attempts = max(o.attempts, int32(mark.Attempts)) // counts deliveries
 			t.end(o, ending{id: o.id, as: notification.Replaced, at: now, mark: mark})
 		}
 	}

@@ -125,7 +125,7 @@ func (t *transaction) readStored(rows pgx.Rows) error {
 	})
 	for i := range t.once {
 		c := &t.once[i]
-		c.item.Pos, c.item.Seq = places[c.key][0], uint64(places[c.key][1]) //nolint:gosec // counts from 0
+		c.item.Pos, c.item.Seq = places[c.key][0], uint64(places[c.key][1]) // counts from 0
 	}
 	return err
 }

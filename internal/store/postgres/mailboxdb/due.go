@@ -158,7 +158,7 @@ func (t *transaction) expire(o *overdue, now int64) {
 	if c.delivered == 0 {
 		c.delivered = mark.DeliveredAt
 	}
-	c.attempts = max(c.attempts, int32(mark.Attempts)) //nolint:gosec // counts deliveries
+	c.attempts = max(c.attempts, int32(mark.Attempts)) // counts deliveries
 	t.end(c, ending{id: o.id, as: notification.Expired, at: now, mark: mark, category: content.Category(o.begins)})
 }
 

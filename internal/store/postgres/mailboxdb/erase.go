@@ -53,7 +53,7 @@ func markErased(ctx context.Context, tx pgx.Tx, who mailbox.Address, now int64) 
 
 // erasedHash is a recipient in the table of marks, which must not keep its name.
 func erasedHash(who mailbox.Address) int64 {
-	return int64(nameHash(who.App, who.Recipient)) //nolint:gosec // any 64 bits
+	return int64(nameHash(who.App, who.Recipient)) // any 64 bits
 }
 
 // withoutErased drops the sightings of recipients that were erased since.

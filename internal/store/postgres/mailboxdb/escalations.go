@@ -161,7 +161,7 @@ func (s *Store) HandedOver(ctx context.Context, done []mailbox.StepDone, now tim
 		for i := range done {
 			if e := list[done[i].Pos]; e != nil && e.after(&done[i], millis.Of(now)) {
 				keys, positions, due = append(keys, e.key), append(positions, e.pos), append(due, e.due)
-				steps = append(steps, int16(e.step)) //nolint:gosec // at most 8
+				steps = append(steps, int16(e.step)) // at most 8
 				delete(list, e.pos)                  // duplicates are ignored
 			}
 		}

@@ -57,9 +57,9 @@ const (
 func idKey(app, id string) int64 {
 	h := nameHash(app, id)
 	if ms, ok := idTime(id); ok {
-		return int64(ms<<keyTimeShift | h&keyHashBits) //nolint:gosec // any number will do
+		return int64(ms<<keyTimeShift | h&keyHashBits) // any number will do
 	}
-	return int64(h) //nolint:gosec // any number will do
+	return int64(h) // any number will do
 }
 
 // idTime returns the time when an id was made, in milliseconds of Unix time, if the id contains it.
@@ -101,5 +101,5 @@ func collapseHash(key string) int32 {
 	if key == "" {
 		return 0
 	}
-	return max(1, int32(nameHash("", key)>>33)) //nolint:gosec // 31 bits
+	return max(1, int32(nameHash("", key)>>33)) // 31 bits
 }

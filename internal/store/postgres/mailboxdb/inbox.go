@@ -25,7 +25,7 @@ var _ inbox.Store = (*Store)(nil)
 // few commits need, in one more each. All writes go with the commit's last round trip.
 type inboxes struct {
 	conn *pgx.Conn
-	ctx  context.Context //nolint:containedctx // of the transaction, for reads of parts
+	ctx  context.Context // of the transaction, for reads of parts
 
 	heads    map[int64]*inboxrow.Box // by recipient
 	rows     map[int64]inboxRow      // read or written, by key
@@ -151,7 +151,7 @@ func (t *transaction) keep(b *box, n *notification.Notification, at, since int64
 }
 
 func (in *inboxes) keepContent(at int64, copies int, body []byte) {
-	in.kept.pos, in.kept.refs, in.kept.body = append(in.kept.pos, at), append(in.kept.refs, int32(copies)), append(in.kept.body, body) //nolint:gosec // a thousand at most
+	in.kept.pos, in.kept.refs, in.kept.body = append(in.kept.pos, at), append(in.kept.refs, int32(copies)), append(in.kept.body, body) // a thousand at most
 }
 
 // unkeep removes what a newer notification replaces although that is not for the inbox itself.

@@ -135,7 +135,7 @@ func (in *inboxes) compare(of *inboxrow.Rowset) (c comparedInbox, err error) {
 	b, err := inboxrow.Open(of.Recipient, head)
 	if err != nil {
 		c.problem = err.Error()
-		return c, nil //nolint:nilerr // that is what it finds
+		return c, nil // that is what it finds
 	}
 	c.items, c.problem, err = b.Check(in, of.Parts, func(at int64) { c.contents = append(c.contents, at) })
 	return c, err

@@ -107,9 +107,9 @@ func (s *Store) lookup(ctx context.Context, conn *pgx.Conn, set *tableSet, appNa
 // record returns the copy's state at now: an overdue copy is expired even if its row does not say so yet.
 func (r *row) record(to string, now int64) mailbox.Record {
 	rec := mailbox.Record{
-		ID: r.id, To: to, Status: notification.Status(r.status), Ack: r.flags.ack(), Priority: r.flags.priority(), Seq: uint64(r.seq), //nolint:gosec // as stored
+		ID: r.id, To: to, Status: notification.Status(r.status), Ack: r.flags.ack(), Priority: r.flags.priority(), Seq: uint64(r.seq), // as stored
 		CreatedAt: millis.Time(r.created), SendAt: millis.Time(r.sendAt), ExpiresAt: millis.Time(r.expires), DeliveredAt: millis.Time(r.delivered), SettledAt: millis.Time(r.settled),
-		Attempts: uint32(r.attempts), Pos: r.pos, //nolint:gosec // counts from 0
+		Attempts: uint32(r.attempts), Pos: r.pos, // counts from 0
 	}
 	if r.open {
 		o := open{seq: r.seq, expires: r.expires, delivered: r.delivered}
@@ -135,7 +135,7 @@ func (s *Store) readBeside(ctx context.Context, conn *pgx.Conn, records []mailbo
 		func(rows pgx.Rows) error {
 			var k nack
 			_, err := pgx.ForEachRow(rows, []any{&n, &k.count, &k.reason}, func() error {
-				records[n-1].Nacks, records[n-1].Reason = uint32(k.count), k.reason //nolint:gosec // counts from 0
+				records[n-1].Nacks, records[n-1].Reason = uint32(k.count), k.reason // counts from 0
 				return nil
 			})
 			return err

@@ -43,7 +43,7 @@ func (s *Store) readHeads(ctx context.Context, of []mailbox.Address, heads []mai
 	var n, last int64
 	var waits bool
 	_, err = pgx.ForEachRow(rows, []any{&n, &last, &waits}, func() error {
-		heads[n-1] = mailbox.Head{LastSeq: uint64(last), Waits: waits} //nolint:gosec // counts from 0
+		heads[n-1] = mailbox.Head{LastSeq: uint64(last), Waits: waits} // counts from 0
 		return nil
 	})
 	return err
@@ -82,7 +82,7 @@ func (s *Store) readPending(ctx context.Context, set *tableSet, qs []mailbox.Pen
 	for i := range qs {
 		q := &qs[i]
 		apps[i], names[i], devices[i] = q.App, q.Recipient, q.Device
-		most[i] = int32(limitOf(q.Limit) + 1 + len(q.Have)) //nolint:gosec // thousands
+		most[i] = int32(limitOf(q.Limit) + 1 + len(q.Have)) // thousands
 	}
 	conn, err := s.db.Pool().Acquire(ctx)
 	if err != nil {
@@ -103,7 +103,7 @@ func (s *Store) readPending(ctx context.Context, set *tableSet, qs []mailbox.Pen
 	_, err = pgx.ForEachRow(rows, []any{&n, &ref.key, &last, &ref.pos, &ref.seq, &ref.attempts, &size}, func() error {
 		i := int(n - 1)
 		q, res := &qs[i], &results[i]
-		res.LastSeq = uint64(last) //nolint:gosec // counts from 0
+		res.LastSeq = uint64(last) // counts from 0
 		if ref.pos == 0 {
 			return nil
 		}
@@ -176,8 +176,8 @@ func (s *Store) readItems(ctx context.Context, conn *pgx.Conn, set *tableSet, re
 	var body []byte
 	_, err = pgx.ForEachRow(rows, []any{&n, &share.hour, &r.id, &r.flags, &r.created, &r.sendAt, &r.expires, &collapse, &share.key, &body}, func() error {
 		ref := &refs[n-1]
-		attempts := max(uint32(ref.attempts), s.notes.PeekMark(ref.pos).Attempts)                                                                    //nolint:gosec // counts from 0
-		items[n-1] = &mailbox.Item{Pos: ref.pos, Recipient: ref.recipient, Seq: uint64(ref.seq), Attempts: attempts, Escalates: r.flags.escalates()} //nolint:gosec // the same
+		attempts := max(uint32(ref.attempts), s.notes.PeekMark(ref.pos).Attempts) // counts from 0
+		items[n-1] = &mailbox.Item{Pos: ref.pos, Recipient: ref.recipient, Seq: uint64(ref.seq), Attempts: attempts, Escalates: r.flags.escalates()}
 		if share.key != 0 {
 			if known := shares[share]; known != nil {
 				items[n-1].N = known

@@ -47,7 +47,7 @@ func (t *transaction) askQuick(a *asking) {
 			settles = notification.AckNone
 		}
 		keys, positions, at, delivered = append(keys, key), append(positions, q.Pos), append(at, millis.Of(q.At)), append(delivered, m.DeliveredAt)
-		attempts, status = append(attempts, int32(max(m.Attempts, q.Attempts))), append(status, int16(q.As)) //nolint:gosec // counts deliveries
+		attempts, status = append(attempts, int32(max(m.Attempts, q.Attempts))), append(status, int16(q.As)) // counts deliveries
 		mode = append(mode, int16(settles)<<ackShift)
 		t.out.tried.end(t.l.s, key, q.Pos, millis.Of(q.At), q, q.As, &m)
 	}

@@ -60,7 +60,7 @@ func (s *Store) describe(ctx context.Context, appName, sql string, args ...any) 
 	var last, seen int64
 	_, err = pgx.ForEachRow(rows, []any{&info.Name, &last, &seen, &info.Pending, &info.Devices}, func() error {
 		found := info
-		found.LastSeq, found.LastSeen = uint64(last), millis.Time(max(seen, s.notes.LastSeen(appName, info.Name))) //nolint:gosec // counts from 0
+		found.LastSeq, found.LastSeen = uint64(last), millis.Time(max(seen, s.notes.LastSeen(appName, info.Name))) // counts from 0
 		found.Devices = union(slices.Clone(info.Devices), s.notes.DevicesOf(appName, info.Name, since))
 		list = append(list, found)
 		return nil

@@ -109,7 +109,7 @@ func (t *transaction) settle(q *mailbox.Settle) mailbox.SettleOutcome {
 	if o.delivered == 0 {
 		o.delivered = mark.DeliveredAt
 	}
-	o.attempts = max(o.attempts, int32(mark.Attempts), int32(q.Attempts)) //nolint:gosec // counts deliveries
+	o.attempts = max(o.attempts, int32(mark.Attempts), int32(q.Attempts)) // counts deliveries
 	done := ending{id: q.ID, as: q.As, at: at, device: q.Device, by: q, mark: mark}
 	if q.As == notification.Acked && o.flags.ack() == notification.AckNone { // an eager client's ack overtook the note of the first write
 		done.as, done.device = notification.Delivered, ""
@@ -174,7 +174,7 @@ func (t *transaction) settleClosed(q *mailbox.Settle) mailbox.SettleOutcome {
 	switch {
 	case r == nil || q.ID != "" && r.id != q.ID:
 		return mailbox.SettleUnknown
-	case notification.Status(r.status) != notification.Expired: //nolint:gosec // as stored
+	case notification.Status(r.status) != notification.Expired: // as stored
 		return mailbox.SettleAlready
 	}
 	if r.delivered == 0 {
@@ -190,7 +190,7 @@ func (t *transaction) settleClosed(q *mailbox.Settle) mailbox.SettleOutcome {
 	case as == notification.Replied && q.Reply != nil:
 		t.out.reply(b, r.pos, millis.Of(q.At), q.Reply)
 	}
-	r.status, r.settled, r.attempts = int16(as), millis.Of(q.At), max(r.attempts, int32(q.Attempts)) //nolint:gosec // counts deliveries
+	r.status, r.settled, r.attempts = int16(as), millis.Of(q.At), max(r.attempts, int32(q.Attempts)) // counts deliveries
 	t.out.revive(r)
 	t.tell.Settled = append(t.tell.Settled, mailbox.Settled{
 		App: q.App, Recipient: q.Recipient, ID: r.id, Pos: r.pos, As: as, Device: q.Device, At: q.At,

@@ -19,7 +19,7 @@ func tellInParts(obs mailbox.Observer, b *mailbox.Batch, tellers int) {
 		return
 	}
 	seed, parts := maphash.MakeSeed(), make([]mailbox.Batch, n)
-	b.Divide(func(recipient string) *mailbox.Batch { return &parts[maphash.String(seed, recipient)%uint64(n)] }) //nolint:gosec // positive
+	b.Divide(func(recipient string) *mailbox.Batch { return &parts[maphash.String(seed, recipient)%uint64(n)] }) // positive
 	var others sync.WaitGroup
 	for i := range parts[1:] {
 		others.Go(func() { tellPart(obs, &parts[i+1]) })

@@ -263,7 +263,7 @@ func makeRecipients(ctx context.Context, conn *pgx.Conn, boxes []*box) error {
 	apps, names := addresses(boxes)
 	parts := make([]int16, len(boxes))
 	for i := range boxes {
-		parts[i] = int16(shardOf(apps[i], names[i])) //nolint:gosec // below 16
+		parts[i] = int16(shardOf(apps[i], names[i])) // below 16
 	}
 	a := &asking{} // sent in one round trip, since other makers of the same recipients wait until this commits
 	a.ask("BEGIN", nil)

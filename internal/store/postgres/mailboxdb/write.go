@@ -77,7 +77,7 @@ func (w *writes) note(o *open, n *notification.Notification, p *prepared, shared
 
 // contentBytes is the size of a content for readers that stop in time.
 func contentBytes(n *notification.Notification) int32 {
-	return int32(len(n.Content.Title) + len(n.Content.Body) + len(n.Content.Data)) //nolint:gosec // below 256 KB
+	return int32(len(n.Content.Title) + len(n.Content.Body) + len(n.Content.Data)) // below 256 KB
 }
 
 func (w *writes) content(key int64, body []byte) {

@@ -53,7 +53,7 @@ func (db *DB) migrateOnce(ctx context.Context, files fs.FS, names []string) erro
 	return pgx.BeginTxFunc(ctx, db.pool, Patient("BEGIN"), func(tx pgx.Tx) error {
 		h := fnv.New32a()
 		h.Write([]byte(db.schema))
-		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1, $2)", int32(migrationLock), int32(h.Sum32())); err != nil { //nolint:gosec // any number will do
+		if _, err := tx.Exec(ctx, "SELECT pg_advisory_xact_lock($1, $2)", int32(migrationLock), int32(h.Sum32())); err != nil { // any number will do
 			return fmt.Errorf("wait for whoever changes the schema: %w", err)
 		}
 		applied, err := db.version(ctx, tx)

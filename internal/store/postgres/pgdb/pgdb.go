@@ -112,7 +112,7 @@ func newPool(ctx context.Context, cfg Config) (*pgxpool.Pool, error) {
 	if err != nil {
 		return nil, err // passwords are left out
 	}
-	c.MaxConns = int32(max(cfg.MaxConns, 0)) //nolint:gosec // tens
+	c.MaxConns = int32(max(cfg.MaxConns, 0)) // tens
 	if c.MaxConns == 0 {
 		c.MaxConns = defaultConns
 	}

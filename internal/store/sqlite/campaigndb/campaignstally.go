@@ -69,4 +69,4 @@ func (s *Store) Days(ctx context.Context, app string, num int64, from, to time.T
 }
 
 // int16Of reads a number that this package wrote as 16 bits.
-func int16Of(row *sqlite.Stmt, column int) int16 { return int16(row.ColumnInt64(column)) } //nolint:gosec // see above
+func int16Of(row *sqlite.Stmt, column int) int16 { return int16(row.ColumnInt64(column)) }

@@ -178,7 +178,7 @@ func readTarget(row *sqlite.Stmt) (t campaign.Target, err error) {
 	t = campaign.Target{
 		Row: row.ColumnInt64(0), Channel: campaignrow.ChannelOf(int16Of(row, 2)), Attempts: row.ColumnInt(3), Unsure: row.ColumnInt64(4)&campaignrow.Unsure != 0,
 		Due: millis.Time(row.ColumnInt64(5)), First: millis.Time(row.ColumnInt64(6)), At: millis.Time(row.ColumnInt64(7)), External: row.ColumnText(8),
-		Outcome: campaign.Outcome(row.ColumnInt64(9)), Group: uint8(campaignrow.GroupOf(row.ColumnInt32(4))), //nolint:gosec // written by us
+		Outcome: campaign.Outcome(row.ColumnInt64(9)), Group: uint8(campaignrow.GroupOf(row.ColumnInt32(4))), // written by us
 	}
 	row.ColumnBytes(1, t.EndpointID[:])
 	if row.ColumnIsNull(10) {
@@ -332,7 +332,7 @@ func finish(c *sqlite.Conn, t *tally, epoch, num int64, r *campaign.Result, now 
 	if r.Address != nil {
 		address, err := audience.NormalAddress(r.Channel, r.Address)
 		if err != nil {
-			return nil //nolint:nilerr // a provider's answer that makes no sense moves nobody
+			return nil // a provider's answer that makes no sense moves nobody
 		}
 		return moveEndpoint(c, r.Row, address, now)
 	}

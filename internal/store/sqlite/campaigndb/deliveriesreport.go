@@ -97,7 +97,7 @@ func readDelivery(row *sqlite.Stmt) campaign.Delivery {
 	row.ColumnBytes(1, id[:])
 	d := campaign.Delivery{
 		Row: row.ColumnInt64(0), Endpoint: id.String(), Recipient: row.ColumnText(10), Channel: campaignrow.ChannelOf(int16Of(row, 2)),
-		Outcome: campaign.Outcome(row.ColumnInt64(3)), Detail: row.ColumnText(4), Attempts: row.ColumnInt(5), //nolint:gosec // written by us
+		Outcome: campaign.Outcome(row.ColumnInt64(3)), Detail: row.ColumnText(4), Attempts: row.ColumnInt(5), // written by us
 		At: millis.Time(row.ColumnInt64(8)), External: row.ColumnText(9),
 	}
 	campaignrow.Delivery(&d, row.ColumnInt32(6), row.ColumnInt64(7))

@@ -46,7 +46,7 @@ func (s *Store) Sweep(ctx context.Context, num int64, sw campaign.Sweep, limit i
 			if err != nil {
 				return err
 			}
-			t.MoveOf(num, r.channel, int32(r.flags), sw.From, to) //nolint:gosec // written by us
+			t.MoveOf(num, r.channel, int32(r.flags), sw.From, to) // written by us
 		}
 		return t.write(c, now)
 	})
@@ -157,14 +157,14 @@ func finishRecall(c *sqlite.Conn, t *tally, num int64, r *campaign.RecallResult,
 	found := false
 	err := sqlitedb.Each(c, "SELECT outcome, flags FROM delivery WHERE campaign = ? AND endpoint = ? AND outcome IN (2, 6)", []any{num, r.Row},
 		func(row *sqlite.Stmt) error {
-			was, flags, found = campaign.Outcome(row.ColumnInt64(0)), row.ColumnInt64(1), true //nolint:gosec // written by us
+			was, flags, found = campaign.Outcome(row.ColumnInt64(0)), row.ColumnInt64(1), true // written by us
 			return nil
 		})
 	if err != nil || !found {
 		return err
 	}
 	if r.Done {
-		t.MoveOf(num, code, int32(flags), was, campaign.TakenBack) //nolint:gosec // written by us
+		t.MoveOf(num, code, int32(flags), was, campaign.TakenBack) // written by us
 		if flags&campaignrow.NotRecalled != 0 {
 			t.Add(num, code, campaignrow.Unrecalled, -1)
 		}

@@ -236,7 +236,7 @@ func finishSend(c *sqlite.Conn, app string, r *dispatch.Result, now time.Time) e
 	case r.Address != nil:
 		address, err := audience.NormalAddress(r.Channel, r.Address)
 		if err != nil {
-			return nil //nolint:nilerr // a provider's answer that makes no sense moves nobody
+			return nil // a provider's answer that makes no sense moves nobody
 		}
 		return moveEndpoint(c, endpoint, address, now)
 	}
@@ -268,7 +268,7 @@ const sendColumns = `d.num, d.id, d.app, d.recipient, d.note, d.pos, d.step, d.e
 func readSend(row *sqlite.Stmt) (e escalation.Send) {
 	e = escalation.Send{
 		Num: row.ColumnInt64(0), App: row.ColumnText(2), Recipient: row.ColumnText(3), Note: row.ColumnText(4), Pos: row.ColumnInt64(5), Step: row.ColumnInt(6),
-		Endpoint: row.ColumnInt64(7), Channel: campaignrow.ChannelOf(int16Of(row, 9)), Outcome: dispatch.Outcome(row.ColumnInt64(10)), //nolint:gosec // written by us
+		Endpoint: row.ColumnInt64(7), Channel: campaignrow.ChannelOf(int16Of(row, 9)), Outcome: dispatch.Outcome(row.ColumnInt64(10)), // written by us
 		Attempts: row.ColumnInt(11), At: millis.Time(row.ColumnInt64(13)), First: millis.Time(row.ColumnInt64(18)),
 		ExpiresAt: millis.Time(row.ColumnInt64(14)), External: row.ColumnText(15), Detail: row.ColumnText(16),
 	}

@@ -15,7 +15,7 @@ func identify(info os.FileInfo) identity {
 	if !ok {
 		return identity{}
 	}
-	return identity{uint64(st.Dev), st.Ino} //nolint:unconvert // Dev has other types on other systems
+	return identity{uint64(st.Dev), st.Ino} // Dev has other types on other systems
 }
 
 // opened records the identity of the file that SQLite has just opened.

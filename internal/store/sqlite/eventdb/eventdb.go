@@ -118,7 +118,7 @@ func (l *Log) prepare(c *sqlite.Conn) error {
 		return err
 	}
 	return sqlitedb.EachOnce(c, "SELECT last_id FROM log", nil, func(row *sqlite.Stmt) error {
-		l.last = uint64(row.ColumnInt64(0)) //nolint:gosec // written by us, positive
+		l.last = uint64(row.ColumnInt64(0)) // written by us, positive
 		return nil
 	})
 }

@@ -64,7 +64,7 @@ func (l *Log) chunksOf(ctx context.Context, app, recipient string, since int64) 
 			upto = row.ColumnInt64(0)
 			data := make([]byte, row.ColumnLen(1))
 			row.ColumnBytes(1, data)
-			left, err := eventlog.Without(app, string(data), uint64(upto), recipient, true) //nolint:gosec // written by us, positive
+			left, err := eventlog.Without(app, string(data), uint64(upto), recipient, true) // written by us, positive
 			if left != nil {
 				found = append(found, rewritten{upto, left})
 			}
@@ -80,7 +80,7 @@ func replace(c *sqlite.Conn, chunks []rewritten) error {
 	for _, r := range chunks {
 		query, args := "DELETE FROM chunk WHERE id = ?", []any{r.id}
 		if r.left.N > 0 {
-			query, args = "UPDATE chunk SET id = ?, data = ? WHERE id = ?", []any{int64(r.left.Last), packer.Pack(r.left.Data), r.id} //nolint:gosec // see insert
+			query, args = "UPDATE chunk SET id = ?, data = ? WHERE id = ?", []any{int64(r.left.Last), packer.Pack(r.left.Data), r.id} // see insert
 		}
 		if err := sqlitedb.Each(c, query, args, nil); err != nil {
 			return err

@@ -29,7 +29,7 @@ func (l *Log) begin(ctx context.Context) error {
 	now := l.opts.Now().UnixMilli()
 	newest := now
 	if l.last > 0 {
-		newest = min(now, int64(l.last>>eventlog.IDShift)) //nolint:gosec // a time
+		newest = min(now, int64(l.last>>eventlog.IDShift)) // a time
 	}
 	err := l.db.Do(ctx, func(c *sqlite.Conn) error {
 		return sqlitedb.EachOnce(c, `UPDATE log SET lost = lost + open, open = 1,
@@ -51,7 +51,7 @@ func (l *Log) lostNow() int64 { return l.lost + l.queue.Lost() }
 // advance records the newest id and, unless events are lost, that the log is complete up to the time taken.
 func (l *Log) advance(c *sqlite.Conn, last uint64, taken time.Time) error {
 	return sqlitedb.Each(c, "UPDATE log SET last_id = ?1, lost = ?2, whole = CASE WHEN mended >= ?2 THEN ?3 ELSE whole END",
-		[]any{int64(last), l.lostNow(), taken.UnixMilli()}, nil) //nolint:gosec // milliseconds since 1970, shifted: fits until the year 2248
+		[]any{int64(last), l.lostNow(), taken.UnixMilli()}, nil) // milliseconds since 1970, shifted: fits until the year 2248
 }
 
 // ended records that the log is closed.

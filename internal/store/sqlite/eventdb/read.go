@@ -25,7 +25,7 @@ func (l *Log) readFile(ctx context.Context, app string, since uint64, limit int)
 	err = l.db.ReadFor(ctx, app, func(c *sqlite.Conn) error {
 		evs = nil
 		var buf []byte
-		err := sqlitedb.Each(c, "SELECT data, id FROM chunk WHERE app = ? AND id > ? ORDER BY id", []any{app, int64(since)}, func(row *sqlite.Stmt) error { //nolint:gosec // at most l.last
+		err := sqlitedb.Each(c, "SELECT data, id FROM chunk WHERE app = ? AND id > ? ORDER BY id", []any{app, int64(since)}, func(row *sqlite.Stmt) error { // at most l.last
 			if n := row.ColumnLen(0); cap(buf) < n {
 				buf = make([]byte, n)
 			}

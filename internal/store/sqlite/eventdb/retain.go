@@ -26,7 +26,7 @@ ALTER TABLE log ADD COLUMN gone INTEGER NOT NULL DEFAULT 0; -- newest event that
 func (l *Log) Gone(ctx context.Context) (id uint64, err error) {
 	err = l.db.Read(ctx, func(c *sqlite.Conn) error {
 		return sqlitedb.Each(c, "SELECT gone FROM log", nil, func(row *sqlite.Stmt) error {
-			id = uint64(row.ColumnInt64(0)) //nolint:gosec // written by us, positive
+			id = uint64(row.ColumnInt64(0)) // written by us, positive
 			return nil
 		})
 	})

@@ -122,7 +122,7 @@ func insert(conn *sqlite.Conn, chunks []*eventlog.Chunk, packed [][]byte) error 
 		return err
 	}
 	for i, c := range chunks {
-		stmt.BindInt64(1, int64(c.Last)) //nolint:gosec // milliseconds since 1970, shifted: fits until the year 2248
+		stmt.BindInt64(1, int64(c.Last)) // milliseconds since 1970, shifted: fits until the year 2248
 		stmt.BindText(2, c.App)
 		stmt.BindBytes(3, packed[i])
 		if _, err := stmt.Step(); err != nil {

@@ -128,7 +128,7 @@ func inboxProblem(c *sqlite.Conn, of *inboxrow.Rowset) (items int, problem strin
 	}
 	b, err := inboxrow.Open(of.Recipient, head)
 	if err != nil {
-		return 0, err.Error(), nil //nolint:nilerr // that is what it finds
+		return 0, err.Error(), nil // that is what it finds
 	}
 	lost := 0
 	items, problem, err = b.Check(readRows{c}, of.Parts, func(at int64) {

@@ -241,5 +241,5 @@ func (t mendRows) Category(at int64) (string, bool, error) {
 		return "", false, err
 	}
 	c, err := content.Decode(data)
-	return c.Category, err == nil, nil //nolint:nilerr // a damaged content is a lost one
+	return c.Category, err == nil, nil // a damaged content is a lost one
 }

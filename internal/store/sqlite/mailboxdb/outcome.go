@@ -45,7 +45,7 @@ func appendOutcome(b []byte, o *outcome, before int64) ([]byte, int64) {
 	if o.device == 0 {
 		b = append(b, first)
 	} else {
-		b = append(b, first|deviceBit, byte(o.device>>8), byte(o.device)) //nolint:gosec // both halves
+		b = append(b, first|deviceBit, byte(o.device>>8), byte(o.device)) // both halves
 	}
 	b = binary.AppendVarint(b, o.at-before)
 	b = binary.AppendUvarint(b, uint64(o.attempts))

@@ -108,7 +108,7 @@ func (t *tellers) share(c *committed, obs mailbox.Observer) bool {
 	}
 	t.await(c, filled)
 	parts := bits.OnesCount64(filled)
-	c.left.Store(int32(parts)) //nolint:gosec // at most maxTellers
+	c.left.Store(int32(parts)) // at most maxTellers
 	t.under.Add(int64(parts))
 	for ; filled != 0; filled &= filled - 1 {
 		i := bits.TrailingZeros64(filled)
@@ -137,7 +137,7 @@ func (t *tellers) await(c *committed, filled uint64) {
 			op.Done(nil)
 			continue
 		}
-		c.waits[i].Store(int32(bits.OnesCount64(of))) //nolint:gosec // at most maxTellers
+		c.waits[i].Store(int32(bits.OnesCount64(of))) // at most maxTellers
 		for ; of != 0; of &= of - 1 {
 			p := &c.parts[bits.TrailingZeros64(of)]
 			p.ops = append(p.ops, i)
@@ -147,5 +147,5 @@ func (t *tellers) await(c *committed, filled uint64) {
 
 // of returns the teller that has a recipient.
 func (t *tellers) of(recipient string) int {
-	return int(maphash.String(t.seed, recipient) % uint64(len(t.queues))) //nolint:gosec // less than maxTellers
+	return int(maphash.String(t.seed, recipient) % uint64(len(t.queues))) // less than maxTellers
 }

@@ -46,7 +46,7 @@ func (r *Report) Losses() (lines []string) {
 func (c *copier) fill(t *table, before string, lost []stretch) error {
 	conn, closing, err := connect(before, true)
 	if err != nil {
-		return nil //nolint:nilerr // then there is nothing to take
+		return nil // then there is nothing to take
 	}
 	c.or = "IGNORE"
 	defer func() { c.or = "REPLACE"; _ = closing() }()

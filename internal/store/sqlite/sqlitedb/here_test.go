@@ -168,7 +168,7 @@ func TestAPanicWithinACommitEndsTheProcess(t *testing.T) {
 		})
 		return
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$") //nolint:gosec // itself
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run", "^"+t.Name()+"$") // itself
 	cmd.Env = append(os.Environ(), path+"="+filepath.Join(t.TempDir(), "x.db"))
 	out, err := cmd.CombinedOutput()
 	if err == nil || !strings.Contains(string(out), "of all things") {

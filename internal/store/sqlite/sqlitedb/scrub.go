@@ -160,7 +160,7 @@ func (w *writer) overwriteLog() (err error) {
 func endOfLog(f io.ReaderAt, page int64) (at int64, err error) {
 	var head [logHeader]byte
 	if _, err := f.ReadAt(head[:], 0); err != nil {
-		return 0, err //nolint:wrapcheck // says itself what was read
+		return 0, err // says itself what was read
 	}
 	salt := head[logSalt : logSalt+8]
 	var frame [frameHeader]byte
@@ -170,7 +170,7 @@ func endOfLog(f io.ReaderAt, page int64) (at int64, err error) {
 			return at, nil
 		}
 		if err != nil {
-			return 0, err //nolint:wrapcheck // see above
+			return 0, err
 		}
 	}
 }

@@ -236,7 +236,7 @@ func (db *DB) ReadFor(ctx context.Context, app string, fn func(*sqlite.Conn) err
 	default:
 	}
 	if err := db.reading.Enter(ctx, app); err != nil {
-		return err //nolint:wrapcheck // the cause of the context's end
+		return err // the cause of the context's end
 	}
 	defer db.reading.Leave(app)
 	select {

@@ -54,7 +54,7 @@ func Start(t testing.TB) *Engine {
 // Again starts the engine after Stop, with the data it had, and returns its port.
 func (e *Engine) Again() (port string) {
 	e.t.Helper()
-	e.cmd = exec.CommandContext(e.t.Context(), e.args[0], e.args[1:]...) //nolint:gosec // the test's own Python
+	e.cmd = exec.CommandContext(e.t.Context(), e.args[0], e.args[1:]...) // the test's own Python
 	e.cmd.Stderr = os.Stderr
 	out, err := e.cmd.StdoutPipe()
 	if err != nil {
