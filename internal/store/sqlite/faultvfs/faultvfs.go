@@ -206,21 +206,23 @@ func (v *VFS) Ballast(path string, size int64) {
 	v.original, _ = os.Stat(path) // nil, so a missing file counts as deleted
 }
 
-// BallastGiven reports whether the ballast was deleted and its space was used since the call of Ballast.
+// BallastGiven reports whether the ballast was deleted since the call of Ballast, even if it was created again since.
 func (v *VFS) BallastGiven() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	return v.ballast != "" && v.bonus == 0
+	return v.ballast != "" && (v.bonus == 0 || v.ballastDeleted())
 }
 
-// takeBallast adds the ballast's space if it has been deleted, even if it was created again since.
+func (v *VFS) ballastDeleted() bool {
+	now, err := os.Stat(v.ballast)
+	return err != nil || v.original == nil || !os.SameFile(now, v.original) || !now.ModTime().Equal(v.original.ModTime())
+}
+
+// takeBallast adds the ballast's space if it has been deleted.
 func (v *VFS) takeBallast() {
-	if v.bonus > 0 {
-		now, err := os.Stat(v.ballast)
-		if err != nil || v.original == nil || !os.SameFile(now, v.original) || !now.ModTime().Equal(v.original.ModTime()) {
-			v.room += v.bonus
-			v.bonus = 0
-		}
+	if v.bonus > 0 && v.ballastDeleted() {
+		v.room += v.bonus
+		v.bonus = 0
 	}
 }
 
