@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -78,24 +79,38 @@ func (s *quicServer) newPageSite(t *testing.T, config pageConfig) *pageSite {
 	return site
 }
 
+// next waits for a report while the page is expected to say something.
+func (p *pageSite) next(ctx context.Context, t *testing.T, expected string, stop ...string) pageReport {
+	t.Helper()
+	select {
+	case r := <-p.reports:
+		t.Logf("%+v", r)
+		if slices.Contains(stop, r.Name) || r.Name == "broken" || r.Name == "trouble" {
+			t.Fatalf("the page reports %+v before %s", r, expected)
+		}
+		return r
+	case <-ctx.Done():
+		t.Fatalf("the page did not report %s in time", expected)
+		return pageReport{}
+	}
+}
+
 // wants waits for a report of a name. Reports of names that stop must not come before.
 func (p *pageSite) wants(ctx context.Context, t *testing.T, name string, stop ...string) pageReport {
 	t.Helper()
 	for {
-		select {
-		case r := <-p.reports:
-			t.Logf("%+v", r)
-			if r.Name == name {
-				return r
-			}
-			for _, s := range append(stop, "broken", "trouble") {
-				if r.Name == s {
-					t.Fatalf("the page reports %+v before %s", r, name)
-				}
-			}
-		case <-ctx.Done():
-			t.Fatalf("the page did not report %s in time", name)
+		if r := p.next(ctx, t, name, stop...); r.Name == name {
+			return r
 		}
+	}
+}
+
+// wantsAll waits for a report of each name, in any order.
+func (p *pageSite) wantsAll(ctx context.Context, t *testing.T, names ...string) {
+	t.Helper()
+	for len(names) > 0 {
+		r := p.next(ctx, t, strings.Join(names, " and "))
+		names = slices.DeleteFunc(names, func(name string) bool { return name == r.Name })
 	}
 }
 
@@ -155,8 +170,7 @@ func listens(t *testing.T, browser string) {
 		t.Fatal(err)
 	}
 	p := s.opens(ctx, t, browser, pageConfig{QUIC: "https://" + s.quic, Recipient: "page", Datagrams: true})
-	p.wants(ctx, t, "notification")
-	p.wants(ctx, t, "subscribed")
+	p.wantsAll(ctx, t, "notification", "subscribed")
 	for over := s.over(ctx, t, "page"); over != "quic"; over = s.over(ctx, t, "page") {
 		// The browser was slow, on a busy machine. The client has noticed that the way is open.
 		s.api.Call(t, "DELETE", "/v1/recipients/page/sessions", nil, nil)
