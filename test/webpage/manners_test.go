@@ -39,11 +39,7 @@ func TestSupportFindsAPersonAndWhatTheyWereToldByTheKeyboard(t *testing.T) {
 
 	s.holdsAPhone()
 	s.does("skip the header", chromedp.KeyEvent(kb.Tab), chromedp.KeyEvent(kb.Enter), chromedp.KeyEvent(kb.Tab))
-	var within bool
-	s.does("see where the focus is", chromedp.Evaluate(`document.querySelector("main").contains(document.activeElement)`, &within))
-	if !within {
-		t.Error("the link that skips the header does not lead to the content")
-	}
+	s.does("see that the link which skips the header leads to the content", chromedp.Poll(`document.querySelector("main").contains(document.activeElement)`, nil))
 	s.key("g")
 	s.key("r")
 	s.arrives("/ui/recipients", "#prefix")
@@ -51,7 +47,8 @@ func TestSupportFindsAPersonAndWhatTheyWereToldByTheKeyboard(t *testing.T) {
 	s.sees("#nodes")
 	s.key("/")
 	s.arrives("/ui/find", "#q")
-	s.key("ann" + kb.Enter) // the field has the focus
+	s.holds("#q")
+	s.key("ann" + kb.Enter)
 	s.reads("#found", "anna")
 	s.enters(`#found a[href="/ui/recipients/anna"]`)
 	s.reads("#history", "New ride")

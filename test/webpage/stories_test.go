@@ -85,6 +85,7 @@ func TestANewColleagueSignsInByTheKeyboardOnAPhone(t *testing.T) {
 	colleague.sees("main h1")
 	colleague.key("/")
 	colleague.arrives("/ui/find", "#q")
+	colleague.holds("#q")
 	colleague.key("anna" + kb.Enter)
 	colleague.reads("#found", "anna")
 	colleague.enters(`#found a[href="/ui/recipients/anna"]`)

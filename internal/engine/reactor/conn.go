@@ -63,6 +63,7 @@ const (
 	finished                     // the handler was told
 	silent                       // no byte has come yet
 	stalled                      // set during a pause: there may be work when it ends
+	deaf                         // the peer takes no more bytes; what it has sent is still passed on
 	resuming                     // the work after a pause is posted: until it is done, nothing more is read, because new input must not grow behind held-back input
 )
 
@@ -167,6 +168,30 @@ func (c *Conn) SetTimer(d time.Duration) {
 	c.armTimer()
 }
 
+// Deaf reports that the peer takes no more bytes: it has closed or reset the connection. The handler still gets the bytes that it sent before; then
+// Closed follows.
+func (c *Conn) Deaf() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.state&(deaf|dead) != 0
+}
+
+// cut notes why the peer takes no more bytes. It may have sent some before, with the acknowledgement of what it has received, so the
+// connection ends only when they are read, or after five seconds if the handler pauses for so long. c.mu is held.
+func (c *Conn) cut(err error) {
+	switch {
+	case c.state&(dead|deaf) != 0:
+	case c.state&(closing|ended) != 0: // nothing is read any more
+		c.die(err)
+	default:
+		c.state |= deaf
+		c.err = err
+		c.dropQueue()
+		c.limitAt = c.loop.r.now() + int64(c.loop.r.linger)
+		c.armTimer()
+	}
+}
+
 // armTimer sets the wheel's timer to the earlier of the two deadlines. c.mu is held.
 func (c *Conn) armTimer() {
 	at := c.tickAt
@@ -221,7 +246,10 @@ func (c *Conn) CloseAfterFlush(err error) {
 			return
 		}
 	}
-	if c.release(); c.state&dead != 0 {
+	if c.release(); c.state&deaf != 0 {
+		c.die(err)
+	}
+	if c.state&dead != 0 {
 		return
 	}
 	c.beginClosing(err)

@@ -100,7 +100,7 @@ func (c *Conn) flushLoop() {
 		err := c.sock.flush(c)
 		c.mu.Lock()
 		if err != nil {
-			c.die(err)
+			c.cut(err)
 		}
 		if !c.wantsOutput() {
 			c.sock.flushing = false

@@ -126,20 +126,49 @@ func (p *epoll) handle(l *loop, c *Conn, events uint32) {
 		return
 	}
 	c.mu.Lock()
-	gone, reads := c.state&finished != 0, c.wantsInput() && c.state&resuming == 0
-	if !reads && c.state&resuming == 0 {
+	gone, reads, resumes := c.state&finished != 0, c.wantsInput(), c.state&resuming != 0
+	if !reads && !resumes {
 		c.state |= stalled
 		c.watch() // paused: stop watching only now, because most pauses end before input arrives
 	}
 	c.mu.Unlock()
 	switch {
 	case gone: // its descriptor may belong to another connection by now
+	case resumes: // before anything else it gets what was kept
 	case reads:
 		p.read(l, c)
-	case events&(unix.EPOLLERR|unix.EPOLLHUP) != 0:
-		// epoll reports both events even if they were not requested. The peer is gone, so no more input can arrive.
-		c.finish(socketError(int(c.fd)))
+	case events&(unix.EPOLLERR|unix.EPOLLHUP) != 0: // reported even if they were not requested
+		p.hungUp(c)
 	}
+}
+
+// hungUp handles the news that the peer of a connection from which nothing is read now is gone. Its last bytes are read when the pause ends. Until
+// then the connection leaves the set, which would report the same again and again.
+func (p *epoll) hungUp(c *Conn) {
+	err := socketError(int(c.fd))
+	c.mu.Lock()
+	if c.state&(ended|dead) != 0 {
+		c.mu.Unlock()
+		c.finish(err)
+		return
+	}
+	defer c.mu.Unlock()
+	c.cut(err)
+	if e := p.forget(c); e != nil {
+		c.die(e)
+	}
+}
+
+// forget stops watching a connection. c.mu is held.
+func (p *epoll) forget(c *Conn) error {
+	if c.state&attached == 0 {
+		return nil
+	}
+	if err := unix.EpollCtl(p.fd, unix.EPOLL_CTL_DEL, int(c.fd), nil); err != nil {
+		return os.NewSyscallError("epoll_ctl", err)
+	}
+	c.state &^= attached
+	return nil
 }
 
 func (p *epoll) read(l *loop, c *Conn) {
@@ -195,11 +224,8 @@ func (p *epoll) detach(c *Conn) {
 }
 
 func (p *epoll) release(c *Conn) (net.Conn, error) {
-	if c.state&attached != 0 {
-		if err := unix.EpollCtl(p.fd, unix.EPOLL_CTL_DEL, int(c.fd), nil); err != nil {
-			return nil, os.NewSyscallError("epoll_ctl", err)
-		}
-		c.state &^= attached
+	if err := p.forget(c); err != nil {
+		return nil, err
 	}
 	f := os.NewFile(uintptr(c.fd), "")
 	c.fd = -1

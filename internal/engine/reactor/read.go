@@ -33,7 +33,12 @@ func (c *Conn) begin() {
 	c.Uncork()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.state&(dead|finished) != 0 {
+	c.attach()
+}
+
+// attach has the poller watch the socket. c.mu is held.
+func (c *Conn) attach() {
+	if c.state&(attached|dead) != 0 {
 		return
 	}
 	if err := c.loop.poll.attach(c); err != nil {
@@ -50,7 +55,7 @@ func (c *Conn) receive(s *scratch, n int) {
 	st := c.state
 	if st&silent != 0 {
 		c.state &^= silent
-		if st&closing == 0 {
+		if st&(closing|deaf) == 0 {
 			c.limitAt = 0
 			c.armTimer()
 		}
@@ -147,6 +152,7 @@ func (c *Conn) resume(s *scratch) {
 	}
 	c.Uncork()
 	c.mu.Lock()
+	c.attach() // after hungUp
 	c.watch()
 	c.mu.Unlock()
 }

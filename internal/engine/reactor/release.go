@@ -35,7 +35,7 @@ func (c *Conn) Release(unread []byte) (net.Conn, error) {
 	}
 	c.mu.Lock()
 	c.release()
-	if c.state&(dead|closing) != 0 || c.out != nil || c.tls != nil {
+	if c.state&(dead|closing|deaf) != 0 || c.out != nil || c.tls != nil {
 		c.mu.Unlock()
 		return nil, errors.New("release a connection: it is closing, queueing or over TLS")
 	}

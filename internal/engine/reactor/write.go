@@ -13,11 +13,11 @@ const flushSize = 1 << 20
 
 // Write sends head, then tail. Bytes that the socket does not accept are queued: head is borrowed until Write returns and copied if needed,
 // tail must never change. False means that nothing was accepted: the queue would exceed Config.QueueBytes (Drained will be called), or the
-// connection is closing. An empty queue accepts one write of any size.
+// connection is closing or its peer gone. An empty queue accepts one write of any size.
 func (c *Conn) Write(head, tail []byte) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.state&(dead|closing) != 0 {
+	if c.state&(dead|closing|deaf) != 0 {
 		return false
 	}
 	n := len(head) + len(tail)
@@ -30,7 +30,7 @@ func (c *Conn) Write(head, tail []byte) bool {
 	} else {
 		c.send(head, tail)
 	}
-	return c.state&dead == 0
+	return c.state&(dead|deaf) == 0
 }
 
 // send writes head and tail to the socket or the queue, or leaves them to Uncork. c.mu is held.
@@ -42,12 +42,15 @@ func (c *Conn) send(head, tail []byte) {
 
 // sendNow writes head and tail to the socket or to the queue. c.mu is held.
 func (c *Conn) sendNow(head, tail []byte) {
+	if c.state&deaf != 0 {
+		return
+	}
 	n := 0
 	if c.out == nil {
 		var err error
 		n, err = c.sysWrite(head, tail)
 		if err != nil && !errors.Is(err, errAgain) {
-			c.die(err)
+			c.cut(err)
 			return
 		}
 		c.loop.bytesOut.Add(uint64(n)) // a count is not negative
@@ -97,7 +100,7 @@ func (c *Conn) flush() (full bool) {
 		n, err := c.sysWritev(c.out.bufs)
 		if err != nil {
 			if !errors.Is(err, errAgain) {
-				c.die(err)
+				c.cut(err)
 				return false
 			}
 			return true
@@ -131,7 +134,7 @@ func (c *Conn) dropQueue() {
 // flushed runs on the loop when the queue has become empty.
 func (c *Conn) flushed() {
 	c.mu.Lock()
-	if c.out != nil || c.state&dead != 0 {
+	if c.out != nil || c.state&(dead|deaf) != 0 {
 		c.mu.Unlock()
 		return
 	}

@@ -3,6 +3,7 @@ package mqttgate_test
 import (
 	"context"
 	"fmt"
+	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -352,4 +353,32 @@ func TestSessionLastsFromWhenItsClientLeft(t *testing.T) {
 	if p = connect(t, s.Server, hello, props...); p.ack.Present {
 		t.Error("a session is present after its time")
 	}
+}
+
+// TestWhatAClientAcknowledgesBeforeItHangsUpCounts: also while its subscription is being stored, and though the answer cannot be sent.
+func TestWhatAClientAcknowledgesBeforeItHangsUpCounts(t *testing.T) {
+	s := keeping(t)
+	hello, props := lasting(wire.V311, "unit", "phone")
+	p := connect(t, s.Server, hello, props...)
+	p.subscribed(1, "inbox")
+	s.Send(t, draft("unit", "one"))
+	s.Send(t, draft("unit", "two"))
+	first, second := p.note("one"), p.note("two")
+	release := make(chan struct{})
+	n := s.db.holds(release)
+	p.send(wire.AppendSubscribe(nil, p.v, 78, nil, wire.Filter{Name: []byte("news/#"), QoS: 0}))
+	until(t, "the subscription is being stored", func() bool { return s.db.count() == n+1 })
+	s.db.holds(nil)
+	for _, m := range []*wire.Publish{first, second} {
+		p.send(wire.AppendAck(nil, p.v, wire.PUBACK, m.ID, wire.Success, nil))
+	}
+	if err := p.nc.(*net.TCPConn).SetLinger(0); err != nil { // as a client that has not read what was sent to it
+		t.Fatal(err)
+	}
+	_ = p.nc.Close()
+	close(release)
+	until(t, "both are acknowledged", func() bool {
+		info, err := s.Mailbox.Recipient(t.Context(), gatetest.App, "unit")
+		return err == nil && info.Pending == 0
+	})
 }

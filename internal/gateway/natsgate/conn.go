@@ -13,6 +13,7 @@ import (
 	"net"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"godwit.dev/godwit/internal/access"
@@ -84,7 +85,9 @@ func (s *Server) serve(ctx context.Context, nc net.Conn) {
 		defer c.end()
 		b := &back{in: out, out: bufio.NewWriterSize(client, writeRoom), inbox: inbox, refused: s.cfg.Refused, subs: subs}
 		_ = b.run() // either side ends it
-		_ = b.out.Flush()
+		if gone(b.out.Flush()) {
+			_, _ = io.Copy(io.Discard, out) // until what the client sent before it hung up is forwarded
+		}
 	})
 	v := &vet{
 		in: in, out: bufio.NewWriterSize(server, writeRoom), prefix: prefix(w.app), who: w, refused: s.cfg.Refused, maxPayload: s.cfg.MaxPayload,
@@ -96,6 +99,9 @@ func (s *Server) serve(ctx context.Context, nc net.Conn) {
 	c.end()
 	ended.Wait()
 }
+
+// gone reports whether a write failed because the client has closed or reset its connection. Its last bytes can still be read.
+func gone(err error) bool { return errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) }
 
 // Room of a connection's buffers.
 const (

@@ -1,9 +1,11 @@
 package natsgate_test
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"strings"
@@ -383,5 +385,33 @@ func readAll(nc net.Conn) string {
 		if err != nil {
 			return all.String()
 		}
+	}
+}
+
+// TestWhatAClientPublishesBeforeItHangsUpIsTaken: although by then the bus has messages for it, which it takes no more.
+func TestWhatAClientPublishesBeforeItHangsUpIsTaken(t *testing.T) {
+	const count = 300
+	w := newWorld(t)
+	got := make(chan topic.Message, count)
+	if _, err := w.bus.Subscribe("a", "t.last", "", func(m topic.Message) { got <- m }, func(int) {}); err != nil {
+		t.Fatal(err)
+	}
+	nc, err := net.Dial("tcp", strings.TrimPrefix(w.url, "nats://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := bufio.NewReader(nc).ReadString('\n'); err != nil { // INFO
+		t.Fatal(err)
+	}
+	all := `CONNECT {"auth_token":"publisher"}` + "\r\nSUB godwit.a.t.last 1\r\n" + strings.Repeat("PUB godwit.a.t.last 1\r\nx\r\n", count)
+	if _, err := io.WriteString(nc, all); err != nil {
+		t.Fatal(err)
+	}
+	if err := nc.(*net.TCPConn).SetLinger(0); err != nil { // as a process that dies
+		t.Fatal(err)
+	}
+	_ = nc.Close()
+	for range count {
+		<-got
 	}
 }

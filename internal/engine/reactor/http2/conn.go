@@ -325,7 +325,7 @@ const http1Answer = "HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Type: te
 // control sends frames that must not wait. The queue reserves room for them; if a peer lets even that fill up, it does not read. Caller
 // holds mu.
 func (c *Conn) control(build func([]byte) []byte) {
-	if c.flags&connFailed == 0 && !c.writeFrames(build) {
+	if c.flags&connFailed == 0 && !c.writeFrames(build) && !c.io.Deaf() {
 		c.flags |= connFailed
 		c.io.Abort(&ConnError{EnhanceYourCalm, "the peer does not read"})
 	}

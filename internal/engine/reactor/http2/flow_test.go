@@ -305,3 +305,19 @@ func TestNamesOfFieldsAreLowerCase(t *testing.T) {
 		}
 	}
 }
+
+// A client that sends its last bytes and hangs up is heard to the end, although it takes no more control frames.
+func TestAPeerThatTakesNothingMoreIsReadToTheEnd(t *testing.T) {
+	l := newLink(t, Config{})
+	s := l.stream(1, false)
+	l.out.Reset()
+	l.deaf = true
+	l.client.WritePing(false, [8]byte{})
+	for range 7 { // a window is earned
+		l.client.WriteData(1, false, make([]byte, 10000))
+	}
+	l.send()
+	if l.aborted || s.data.Len() != 70000 {
+		t.Errorf("%d bytes arrived; aborted %t", s.data.Len(), l.aborted)
+	}
+}

@@ -26,6 +26,7 @@ type link struct {
 
 	queued  int  // bytes that the simulated socket has not accepted
 	full    bool // refuse writes
+	deaf    bool // for good
 	nudged  bool
 	tickAt  time.Time
 	closing bool
@@ -34,7 +35,7 @@ type link struct {
 }
 
 func (l *link) Write(head, tail []byte) bool {
-	if l.full || l.closing || l.aborted {
+	if l.full || l.deaf || l.closing || l.aborted {
 		return false
 	}
 	l.out.Write(head)
@@ -45,6 +46,7 @@ func (l *link) Write(head, tail []byte) bool {
 func (l *link) Queued() int               { return l.queued }
 func (l *link) CloseAfterFlush(err error) { l.closing, l.err = true, err }
 func (l *link) Abort(err error)           { l.aborted, l.err = true, err }
+func (l *link) Deaf() bool                { return l.deaf }
 func (l *link) SetTimer(d time.Duration)  { l.tickAt = time.Now().Add(d) }
 func (l *link) Nudge()                    { l.nudged = true }
 func (l *link) Cork()                     {}

@@ -20,6 +20,8 @@ type Transport interface {
 	// CloseAfterFlush closes the connection after all written bytes are sent; Abort closes it at once.
 	CloseAfterFlush(err error)
 	Abort(err error)
+	// Deaf reports that the peer takes no more bytes. Conn.Data still gets the bytes that it has sent; then Closed follows.
+	Deaf() bool
 	// SetTimer schedules one call of Conn.Tick after d; a later call replaces an earlier one.
 	SetTimer(d time.Duration)
 	// Nudge has Conn.Drained called soon.
