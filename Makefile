@@ -13,8 +13,8 @@ export CGO_ENABLED := 0
 BUILDFLAGS := -trimpath -tags=grpcnotrace,nopgxregisterdefaulttypes -gcflags=all=-dwarf=false
 export GOFLAGS := $(filter-out $(BUILDFLAGS),$(shell $(GO) env GOFLAGS 2>/dev/null)) $(BUILDFLAGS)
 BIN := $(CURDIR)/.bin
-USER_PATH := $(PATH)
-export PATH := $(BIN):$(PATH)
+USER_PATH := $(subst $(BIN):,,$(PATH))
+export PATH := $(BIN):$(USER_PATH)
 
 # Pinned tools. A new version is a new stamp file, so changing a line here reinstalls.
 GOLANGCI_LINT := $(BIN)/.golangci-lint-v2.15.0
@@ -192,10 +192,11 @@ CLIENT_TESTS = $(if $(filter ./...,$(PACKAGES)),python-test js-test kotlin-test 
 BESIDE ?=
 TOOLS_BESIDE := $(PYTHON_VENV) $(NODE_MODULES) chromium haproxy prometheus
 
+# The tests get the user's PATH: what they find there is the same in another clone, and so Go knows their results.
 .PHONY: go-test
 go-test: $(GOTESTSUM) $(if $(strip $(BESIDE)),$(TOOLS_BESIDE)) $(foreach p,$(TOOL_PACKAGES),$(if $(call covers,$p),$(TOOLS_$p)))
 	@$(GO) build -o $(BIN)/testrun ./tools/testrun
-	@$(IN_MEMORY); gotestsum --format pkgname-and-test-fails --raw-command -- testrun -make '$(BESIDE)' -raced '$(RACED)' -p $(TESTS_AT_ONCE) -flags '$(TESTFLAGS)' -race-flags '$(RACEFLAGS)' $(if $(filter ./...,$(PACKAGES)),$(LONGEST)) $(PACKAGES)
+	@$(IN_MEMORY); PATH='$(USER_PATH)' $(BIN)/gotestsum --format pkgname-and-test-fails --raw-command -- $(BIN)/testrun -make '$(BESIDE)' -raced '$(RACED)' -p $(TESTS_AT_ONCE) -flags '$(TESTFLAGS)' -race-flags '$(RACEFLAGS)' $(if $(filter ./...,$(PACKAGES)),$(LONGEST)) $(PACKAGES)
 
 # What changed since this branch left main (SINCE names another commit), what imports it, and one walk through the built program. Tests
 # wait more than they compute, so twice as many packages run at once as there are cores, and four times as many tests of each; vetting
