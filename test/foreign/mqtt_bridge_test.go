@@ -25,12 +25,13 @@ func TestBridgeOfMosquitto(t *testing.T) {
 	local := blackbox.Free(t)
 	_, port, _ := net.SplitHostPort(local)
 	file := filepath.Join(t.TempDir(), "mosquitto.conf")
-	text := fmt.Sprintf("listener %s 127.0.0.1\nallow_anonymous true\n%srestart_timeout 1\n", port, lines)
+	text := fmt.Sprintf("listener %s 127.0.0.1\nallow_anonymous true\n%srestart_timeout 1\nlog_type all\n", port, lines)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	stop := startBridge(t, program, file, local)
 	watcher := newDevice(t, server)
+	watcher.why = func() string { return serverSide(server.API(), "note", "plant-3") }
 	watcher.connect(command{ID: "watcher", User: "demo/watcher", Clean: true})
 	watcher.subscribe("alarms/#", 0, 0)
 	inside := &hand{t: t, device: &goDevice{addr: local, events: make(chan happening, 256)}}

@@ -50,7 +50,7 @@ func (c *Conn) attach() {
 
 // receive handles the n raw bytes that follow the headroom in s.raw. It runs on the loop.
 func (c *Conn) receive(s *scratch, n int) {
-	c.loop.bytesIn.Add(uint64(n)) // a count is not negative
+	c.loop.bytesIn.Add(uint64(n))
 	c.mu.Lock()
 	st := c.state
 	if st&silent != 0 {

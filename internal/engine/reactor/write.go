@@ -53,7 +53,7 @@ func (c *Conn) sendNow(head, tail []byte) {
 			c.cut(err)
 			return
 		}
-		c.loop.bytesOut.Add(uint64(n)) // a count is not negative
+		c.loop.bytesOut.Add(uint64(n))
 		if n == len(head)+len(tail) {
 			return
 		}
@@ -113,7 +113,7 @@ func (c *Conn) flush() (full bool) {
 
 // sent takes n bytes off the queue. c.mu is held.
 func (c *Conn) sent(n int) {
-	c.loop.bytesOut.Add(uint64(n)) // a count is not negative
+	c.loop.bytesOut.Add(uint64(n))
 	c.loop.r.charge(-n)
 	c.out.drop(n)
 	if c.out.n == 0 {

@@ -76,9 +76,9 @@ type Server struct {
 var folder = sqlitetest.Template(func(dir string) error {
 	stores, err := store.Open(context.Background(), store.Config{Data: dir, MinFree: 1 << 20})
 	if err != nil {
-		return err // the test shows it
+		return err
 	}
-	return stores.Close() // the test shows it
+	return stores.Close()
 })
 
 // Start starts a server. mount adds a gateway to it and may register cleanups: they run after the sessions have
@@ -272,7 +272,7 @@ func (l shallow) Accept() (net.Conn, error) {
 	}
 	if err := nc.(*net.TCPConn).SetWriteBuffer(kernelBytes); err != nil {
 		_ = nc.Close()
-		return nil, err // the test shows it
+		return nil, err
 	}
 	return nc, nil
 }

@@ -227,7 +227,7 @@ func (s *subscriber) write(b []byte) bool {
 
 // miss counts messages that the session will not get. s.mu is held.
 func (s *subscriber) miss(n int) {
-	s.fan.svc.counts.dropped.Add(uint64(n))               // a count is not negative
+	s.fan.svc.counts.dropped.Add(uint64(n))
 	s.gap = uint32(min(uint64(s.gap)+uint64(n), 1<<32-1)) // bounded
 	if !s.owing {
 		s.owing = true

@@ -96,7 +96,7 @@ func (q *Queue) Emit(evs []event.Event) {
 // id assigns an id to the next event of a chunk.
 func (q *Queue) id(c *Chunk) uint64 {
 	if q.now == nil {
-		return uint64(c.N) + 1 // a count
+		return uint64(c.N) + 1
 	}
 	q.last++
 	return q.last
@@ -141,7 +141,7 @@ func (q *Queue) dropOldest() {
 		delete(q.open, c.App)
 	}
 	q.queued -= len(c.Data)
-	q.dropped.Add(uint64(c.N)) // a count
+	q.dropped.Add(uint64(c.N))
 }
 
 // Wake returns a channel that gets an element when the queue is no longer empty.
@@ -171,7 +171,7 @@ func (q *Queue) release(chunks []*Chunk) (events uint64) {
 	bytes := 0
 	for _, c := range chunks {
 		bytes += len(c.Data)
-		events += uint64(c.N) // a count
+		events += uint64(c.N)
 	}
 	q.mu.Lock()
 	q.queued -= bytes
@@ -180,7 +180,7 @@ func (q *Queue) release(chunks []*Chunk) (events uint64) {
 }
 
 // Lost counts the events dropped since the start.
-func (q *Queue) Lost() int64 { return int64(q.dropped.Load()) } // a count
+func (q *Queue) Lost() int64 { return int64(q.dropped.Load()) }
 
 // flushEvery is the interval of Flush's checks.
 const flushEvery = 10 * time.Millisecond

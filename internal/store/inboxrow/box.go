@@ -239,7 +239,7 @@ func (b *Box) push(e *entry) {
 	}
 }
 
-func appendNumber(b []byte, n int) []byte { return binary.AppendUvarint(b, uint64(n)) } // a count
+func appendNumber(b []byte, n int) []byte { return binary.AppendUvarint(b, uint64(n)) }
 
 // Counts are the inbox's counts.
 func (b *Box) Counts() inbox.Counts {

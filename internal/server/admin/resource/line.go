@@ -42,7 +42,7 @@ func (one *Line) classed() *Line {
 // OfHook returns the line of a hook.
 func OfHook(h *hook.Info) *Line {
 	l := Line{
-		Kind: "hooks", Name: h.Hook.Name, URL: h.URL, State: string(h.State), Paused: h.State == hook.Paused || h.State == hook.Disabled, Count: int64(h.Delivered), // a count
+		Kind: "hooks", Name: h.Hook.Name, URL: h.URL, State: string(h.State), Paused: h.State == hook.Paused || h.State == hook.Disabled, Count: int64(h.Delivered),
 		Last: h.LastDelivered, Error: h.LastError, Since: h.Progress.Failing, Testable: true,
 	}
 	if h.Progress.Paused != "" {
@@ -54,11 +54,11 @@ func OfHook(h *hook.Info) *Line {
 // OfSink returns the line of a sink.
 func OfSink(s *sink.Info) *Line {
 	l := Line{
-		Kind: "sinks", Name: s.Kind, URL: first(s.Addresses), State: string(s.State), Paused: s.State == sink.Disabled || s.State == sink.Stopped, Count: int64(s.Written), // a count
+		Kind: "sinks", Name: s.Kind, URL: first(s.Addresses), State: string(s.State), Paused: s.State == sink.Disabled || s.State == sink.Stopped, Count: int64(s.Written),
 		Last: s.Last, Error: s.Error, Since: s.Since,
 	}
 	if s.Gaps > 0 {
-		l.Remade = int64(s.Reconciled) // a count
+		l.Remade = int64(s.Reconciled)
 	}
 	return l.classed()
 }
@@ -66,7 +66,7 @@ func OfSink(s *sink.Info) *Line {
 // OfSource returns the line of a source.
 func OfSource(s *source.Info) *Line {
 	l := Line{
-		Kind: "sources", Name: s.Name, URL: first(s.Addresses), State: string(s.State), Paused: s.State == source.Paused, Count: int64(s.Counts.Stored), // a count
+		Kind: "sources", Name: s.Name, URL: first(s.Addresses), State: string(s.State), Paused: s.State == source.Paused, Count: int64(s.Counts.Stored),
 		Error: s.Error, Since: s.Since, Previews: s.Previews, Resyncs: true,
 	}
 	return l.classed()
