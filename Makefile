@@ -13,6 +13,8 @@ export CGO_ENABLED := 0
 BUILDFLAGS := -trimpath -tags=grpcnotrace,nopgxregisterdefaulttypes -gcflags=all=-dwarf=false
 export GOFLAGS := $(filter-out $(BUILDFLAGS),$(shell $(GO) env GOFLAGS 2>/dev/null)) $(BUILDFLAGS)
 BIN := $(CURDIR)/.bin
+# The compiler collects garbage less often than it would by itself: that saves a sixth of its time, and is bounded.
+COMPILE := GOGC=400 GOMEMLIMIT=1GiB $(GO)
 USER_PATH := $(subst $(BIN):,,$(PATH))
 export PATH := $(BIN):$(USER_PATH)
 
@@ -70,7 +72,7 @@ help: ## list what can be made
 
 .PHONY: run
 run: ## build and start a development server; says what to paste next
-	$(GO) build -ldflags '-s -w' -o $(BIN)/ ./cmd/godwit
+	$(COMPILE) build -ldflags '-s -w' -o $(BIN)/ ./cmd/godwit
 	@PATH='$(USER_PATH)' .bin/godwit serve --dev
 
 .PHONY: newcomer
@@ -79,7 +81,7 @@ newcomer: ## do what README's quick start says in a fresh clone and an empty env
 
 .PHONY: build
 build: ## build .bin/godwit and .bin/godwit-bench, static, without cgo
-	$(GO) build -ldflags '-s -w' -o $(BIN)/ ./cmd/godwit ./cmd/godwit-bench
+	$(COMPILE) build -ldflags '-s -w' -o $(BIN)/ ./cmd/godwit ./cmd/godwit-bench
 
 # What is handed out. Windows lacks what stores keep their files whole with. Made of the same commit it is the same, byte for byte.
 PLATFORMS ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
