@@ -52,6 +52,8 @@ const (
 	// lockWithin limits the wait for the lock of a killed process: the server notices a broken connection at once, and a connection from a
 	// lost machine after keepAlive.
 	lockWithin = 30 * time.Second
+	// freeWithin limits how long a server that starts waits for the lock.
+	freeWithin = 5 * time.Second
 	keepAlive  = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 2"
 )
 
@@ -90,7 +92,10 @@ func (h *holding) unused(ctx context.Context) error {
 }
 
 func (h *holding) release(ctx context.Context) {
-	_ = h.conn.Conn().Close(context.WithoutCancel(ctx)) // which ends the lock
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), freeWithin)
+	defer cancel()
+	_, _ = h.conn.Exec(ctx, "SELECT pg_advisory_unlock_all()") // before the end of the program: a server that starts next finds no lock
+	_ = h.conn.Conn().Close(ctx)                               // which ends the lock in any case
 	h.conn.Release()
 }
 
@@ -289,13 +294,29 @@ func Finished(ctx context.Context, db *pgdb.DB) error {
 }
 
 // Free returns ErrCopied if a copy of the database is under way. A server that has a lease calls it: a copy looks for leases when it has the
-// lock, so one of both sees the other.
+// lock, so one of both sees the other. PostgreSQL may release the lock of a copy that was killed a moment later, so Free waits for that.
 func Free(ctx context.Context, db *pgdb.DB) error {
-	locked := false
-	err := db.Pool().QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = 0 AND objid = $1::bigint::oid AND objsubid = 1
-		AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`, moveLock).Scan(&locked)
-	if err == nil && locked {
-		return ErrCopied
+	for begun := time.Now(); ; {
+		locked, err := isLocked(ctx, db)
+		switch {
+		case err != nil:
+			return pgdb.Error("look whether the database is being copied", err)
+		case !locked:
+			return nil
+		case time.Since(begun) > freeWithin:
+			return ErrCopied
+		}
+		select {
+		case <-time.After(freeWithin / 50):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return pgdb.Error("look whether the database is being copied", err)
+}
+
+// isLocked reports whether a copy has the lock.
+func isLocked(ctx context.Context, db *pgdb.DB) (locked bool, err error) {
+	err = db.Pool().QueryRow(ctx, `SELECT EXISTS (SELECT FROM pg_locks WHERE locktype = 'advisory' AND classid = 0 AND objid = $1::bigint::oid AND objsubid = 1
+		AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))`, moveLock).Scan(&locked)
+	return locked, err
 }
