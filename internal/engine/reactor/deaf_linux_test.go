@@ -84,7 +84,7 @@ func TestWhatAPeerSentLastIsReadAfterAPause(t *testing.T) {
 	})
 }
 
-// A write that fails does not keep the handler from what its peer sent before it hung up.
+// The handler gets the last bytes of a peer, although a write to that peer has failed.
 func TestWhatAPeerSentLastIsReadAfterAFailedWrite(t *testing.T) {
 	eachDriver(t, Config{}, func(t *testing.T, h *harness) {
 		conns, got, held := make(chan *Conn, 1), make(chan string, 10), make(chan bool)

@@ -52,7 +52,7 @@ const (
 	// lockWithin limits the wait for the lock of a killed process: the server notices a broken connection at once, and a connection from a
 	// lost machine after keepAlive.
 	lockWithin = 30 * time.Second
-	// freeWithin limits how long a server that starts waits for the lock.
+	// freeWithin limits how long a server that starts waits for the lock, and a copy that ends for its release.
 	freeWithin = 5 * time.Second
 	keepAlive  = "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 2"
 )
@@ -309,7 +309,7 @@ func Free(ctx context.Context, db *pgdb.DB) error {
 		select {
 		case <-time.After(freeWithin / 50):
 		case <-ctx.Done():
-			return ctx.Err()
+			return pgdb.Error("look whether the database is being copied", ctx.Err())
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"godwit.dev/godwit/internal/notify/mailbox"
 	"godwit.dev/godwit/internal/notify/notification"
 	"godwit.dev/godwit/internal/store/sqlite/mailboxdb"
+	"godwit.dev/godwit/internal/testkit/eventually"
 )
 
 func TestSmallSlicesAreSealedAndDroppedWhenPruned(t *testing.T) {
@@ -73,13 +74,7 @@ func TestCopiesAreFoundWhileTheirSlicesAreSealedOneAfterAnother(t *testing.T) {
 
 func untilSealed(t *testing.T, s *mailboxdb.Store, slices int) {
 	t.Helper()
-	deadline := time.Now().Add(2 * time.Minute)
-	for s.Sealed() < slices {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d slices sealed, want %d", s.Sealed(), slices)
-		}
-		time.Sleep(time.Millisecond)
-	}
+	eventually.True(t, fmt.Sprintf("%d slices are sealed", slices), func() bool { return s.Sealed() >= slices })
 }
 
 func TestASealedSliceHasAllItsBlocks(t *testing.T) {
