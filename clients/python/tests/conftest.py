@@ -14,9 +14,15 @@ from godwit import AsyncClient
 from serving import PATIENCE, ROOT, NewServer, Server, options
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def anyio_backend() -> str:
     return "asyncio"
+
+
+@pytest.fixture(scope="session", autouse=True)
+async def loop(anyio_backend: str) -> AsyncIterator[None]:
+    """Keep one event loop for all tests: what grpcio still has for a closed loop is an error in the next one."""
+    yield  # noqa: PT022 - the loop lasts until the fixture ends
 
 
 @pytest.fixture(scope="session")

@@ -128,3 +128,20 @@ func TestAPauseAfterTheEndOfThePeerEnds(t *testing.T) {
 		wantReset(t, wait(t, f.closed, "Closed"))
 	})
 }
+
+// While the handler is made, the peer may hang up: the limit of its first byte does not replace the one of its end.
+func TestAPeerThatHangsUpWhileItsHandlerIsMadeIsGivenUp(t *testing.T) {
+	eachDriver(t, Config{}, func(t *testing.T, h *harness) {
+		h.r.linger = 100 * time.Millisecond
+		f, gone := newFake(), make(chan bool)
+		addr := h.handle(func(c *Conn) Handler {
+			c.Pause()
+			<-gone
+			writeUntilDeaf(t, c)
+			return f
+		})
+		call(t, h, addr).hangsUp()
+		close(gone)
+		wantReset(t, wait(t, f.closed, "Closed"))
+	})
+}

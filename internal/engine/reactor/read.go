@@ -18,7 +18,7 @@ func (c *Conn) begin() {
 	}
 	c.h = h
 	c.mu.Lock()
-	if s.by != 0 && len(s.buffered) == 0 && c.state&(dead|closing) == 0 {
+	if s.by != 0 && len(s.buffered) == 0 && c.state&(dead|closing|deaf) == 0 {
 		c.state |= silent
 		c.limitAt = s.by
 		c.armTimer()
