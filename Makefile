@@ -189,6 +189,20 @@ test: ## run all tests, installing what they need (narrow with PACKAGES=./intern
 	@tools/toolchains/check $(if $(CLIENT_TESTS),,go)
 	@$(MAKE) --no-print-directory go-test BESIDE='$(strip $(CLIENT_TESTS) $(BESIDE))'
 
+# Parts whose tests take long, with what they are made of and what their tests read. PART/tested holds the digest of these files when all tests of
+# the part last passed; make test writes it. Where it differs, and in make check-all, all of them run. Elsewhere nothing of deploy and Kotlin is
+# tested, and of the others what shows that the part and the server still understand each other.
+READS_deploy         := deploy docs/reference/config.md docs/reference/metrics.md go.mod tools/manual tools/formula tools/clientreadme clients/js/package.json clients/python/pyproject.toml
+READS_clients/kotlin := clients/kotlin examples/android api/vectors api/godwit/v1/client.proto docs/guides/phones.md
+READS_clients/js     := clients/js api/vectors api/godwit/v1 docs/guides/inbox-component.md docs/guides/react-native.md internal/server/sdk
+READS_clients/python := clients/python api/vectors api/godwit/v1 docs/guides/python.md
+READS_test/webpage   := test/webpage test/blackbox/chromium clients/js/src internal/server/admin internal/server/docsite internal/server/sdk
+READS_internal/gateway/quicgate := internal/gateway/quicgate test/foreign clients/js/src/live go.mod
+READS_internal/gateway/pushgate := internal/gateway/pushgate test/foreign test/firefox go.mod
+GO_PARTS := test/webpage internal/gateway/quicgate internal/gateway/pushgate
+digest    = git ls-files -z $(READS_$1) ':!$1/tested' | xargs -0 sha256sum | sha256sum | cut -c 1-64
+unchanged = [ -z "$(GODWIT_TEST_THOROUGH)" ] && [ "$$($(call digest,$1))" = "$$(cat $1/tested 2>/dev/null)" ]
+
 # With PACKAGES narrowed, Go alone is tested.
 CLIENT_TESTS = $(if $(filter ./...,$(PACKAGES)),python-test js-test kotlin-test deploy-test)
 # Targets that are made before the Go tests, all at once; the summary lists each as a package.
@@ -199,7 +213,11 @@ TOOLS_BESIDE := $(PYTHON_VENV) $(NODE_MODULES) chromium haproxy prometheus
 .PHONY: go-test
 go-test: $(GOTESTSUM) $(if $(strip $(BESIDE)),$(TOOLS_BESIDE)) $(foreach p,$(TOOL_PACKAGES),$(if $(call covers,$p),$(TOOLS_$p)))
 	@$(GO) build -o $(BIN)/testrun ./tools/testrun
-	@$(IN_MEMORY); PATH='$(USER_PATH)' $(BIN)/gotestsum --format pkgname-and-test-fails --raw-command -- $(BIN)/testrun -make '$(BESIDE)' -raced '$(RACED)' -p $(TESTS_AT_ONCE) -flags '$(TESTFLAGS)' -race-flags '$(RACEFLAGS)' $(if $(filter ./...,$(PACKAGES)),$(LONGEST)) $(PACKAGES)
+	@$(IN_MEMORY); $(foreach p,$(GO_PARTS),if $(call unchanged,$p); then export GODWIT_TEST_UNCHANGED="$$GODWIT_TEST_UNCHANGED $p"; fi;) \
+	PATH='$(USER_PATH)' $(BIN)/gotestsum --format pkgname-and-test-fails --raw-command -- $(BIN)/testrun -make '$(BESIDE)' -raced '$(RACED)' -p $(TESTS_AT_ONCE) -flags '$(TESTFLAGS)' -race-flags '$(RACEFLAGS)' $(if $(filter ./...,$(PACKAGES)),$(LONGEST)) $(PACKAGES)
+ifeq ($(origin PACKAGES)$(origin TESTFLAGS),filefile)
+	@$(foreach p,$(GO_PARTS),$(call digest,$p) >$p/tested;)
+endif
 
 # What changed since this branch left main (SINCE names another commit), what imports it, and one walk through the built program. Tests
 # wait more than they compute, so twice as many packages run at once as there are cores, and four times as many tests of each; vetting
@@ -216,7 +234,14 @@ quick: ## test what you changed, what imports it, and one walk through the progr
 
 # The wheel is tested as it is installed, against a server built from here.
 .PHONY: python-test
-python-test: $(PYTHON_VENV) ## lint, type-check and test the Python client (narrow with PYTESTFLAGS='-k listen')
+python-test: $(PYTHON_VENV) ## lint, type-check and test the Python client against a server built for it; a few tests if it did not change
+	@if $(call unchanged,clients/python); then $(MAKE) --no-print-directory python-test-all PYTESTFLAGS='$(PYTHON_WALK)'; else $(MAKE) --no-print-directory python-test-all PYTESTFLAGS= && $(call digest,clients/python) >clients/python/tested; fi
+
+# What of an unchanged client is tested: that it publishes, listens, subscribes, and follows objects.
+JS_WALK := live topics requests objects
+PYTHON_WALK := tests/test_publish.py tests/test_topics.py tests/test_objects.py tests/test_requests.py
+.PHONY: python-test-all
+python-test-all: $(PYTHON_VENV) ## all tests of the Python client (narrow with PYTESTFLAGS='-k listen')
 	$(GO) build -ldflags '-s -w' -o $(BIN)/python/godwit ./cmd/godwit
 	cd clients/python && $(PYTHON)/python -m ruff format --check . && $(PYTHON)/python -m ruff check .
 	rm -rf $(BIN)/python/dist
@@ -227,23 +252,21 @@ python-test: $(PYTHON_VENV) ## lint, type-check and test the Python client (narr
 	cd clients/python && GODWIT_BINARY=$(BIN)/python/godwit $(PYTHON)/python -m pytest -q $(PYTESTFLAGS)
 
 .PHONY: js-test
-js-test: $(NODE_MODULES) chromium ## run the tests of the JavaScript client, against a server built for them
-	cd $(JS) && npm test --silent
+js-test: $(NODE_MODULES) chromium ## run the tests of the JavaScript client, against a server built for them; a few if it did not change
+	@if $(call unchanged,$(JS)); then cd $(JS) && npm test --silent -- $(JS_WALK); else (cd $(JS) && npm test --silent) && $(call digest,$(JS)) >$(JS)/tested; fi
 
 .PHONY: js-server
 js-server:
 	$(GO) build -ldflags '-s -w' -o $(BIN)/js/godwit ./cmd/godwit
 
-# What the Kotlin client is made of, and what its tests read, with their digest when they last passed. To compile and test it takes minutes, so that is
-# done where the digest differs, and always in make check-all. Other versions of Java run the tests again if they are there.
-kotlin-digest = git ls-files -z clients/kotlin examples/android api/vectors api/godwit/v1/client.proto docs/guides/phones.md ':!clients/kotlin/tested' | xargs -0 sha256sum | sha256sum | cut -c 1-64
+# To compile and test the Kotlin client takes minutes. Other versions of Java run the tests again if they are there.
 JAVA_HOMES ?= $(wildcard /usr/lib/jvm/temurin-25-jdk-*)
 # A build is over before the better of the two compilers of the JVM has paid off.
 MAVEN = MAVEN_OPTS='-XX:TieredStopAtLevel=1 -XX:+UseSerialGC' mvn -B -ntp -q
 
 .PHONY: kotlin-test
 kotlin-test: ## compile and test the Kotlin client, against a server built for it, if it changed
-	@if [ "$$($(kotlin-digest))" = "$$(cat clients/kotlin/tested 2>/dev/null)" ]; then echo "clients/kotlin: tested as it is"; else $(MAKE) --no-print-directory kotlin-test-all; fi
+	@if $(call unchanged,clients/kotlin); then echo "clients/kotlin: tested as it is"; else $(MAKE) --no-print-directory kotlin-test-all; fi
 
 .PHONY: kotlin-test-all
 kotlin-test-all: maven
@@ -255,7 +278,7 @@ kotlin-test-all: maven
 	cd examples/android && $(MAVEN) test
 	@for home in $(JAVA_HOMES); do echo "with $$home"; for d in clients/kotlin/client clients/kotlin/grpc; do \
 		(cd $$d && GODWIT_BINARY=$(BIN)/kotlin/godwit $(MAVEN) surefire:test -Dtest.jvm=$$home/bin/java) || exit 1; done; done
-	@$(kotlin-digest) >clients/kotlin/tested
+	@$(call digest,clients/kotlin) >clients/kotlin/tested
 
 .PHONY: screenshots
 ifdef LANGUAGES
@@ -270,19 +293,16 @@ screenshots: $(NODE_MODULES) chromium ## make the pictures of the documentation 
 	@for f in docs/images/web/*.png; do cp $(DIST)/pictures/$${f##*/} $$f || exit 1; done
 endif
 
-# The files that the tests of deploy read, and what packages are made with, and their digest when the tests last passed. To build Helm and
-# Prometheus takes minutes, so the tests run where the digest differs, and always in make check-all.
-deploy-digest = git ls-files -z deploy docs/reference/config.md docs/reference/metrics.md go.mod tools/manual tools/formula tools/clientreadme clients/js/package.json clients/python/pyproject.toml ':!deploy/tested' | xargs -0 sha256sum | sha256sum | cut -c 1-64
-
+# To build Helm and Prometheus takes minutes.
 .PHONY: deploy-test
 deploy-test: ## read the Dockerfile, the Compose file, the Helm chart, the board and the alerts as their own tools do, and try them, if they changed
-	@if [ "$$($(deploy-digest))" = "$$(cat deploy/tested 2>/dev/null)" ]; then echo "deploy: tested as it is"; else $(MAKE) --no-print-directory deploy-test-all; fi
+	@if $(call unchanged,deploy); then echo "deploy: tested as it is"; else $(MAKE) --no-print-directory deploy-test-all; fi
 
 .PHONY: deploy-test-all
 deploy-test-all: haproxy prometheus packers $(GOLANGCI_LINT) $(NFPM) $(NODE_MODULES) $(PYTHON_VENV) $(WHEELS)
 	cd deploy && golangci-lint run --allow-parallel-runners ./...
 	cd deploy && $(GO) test -count 1 ./...
-	@$(deploy-digest) >deploy/tested
+	@$(call digest,deploy) >deploy/tested
 
 .PHONY: check
 check: fmt-check lint generate-check test attack ## what CI runs: format, lint, generate and diff, test

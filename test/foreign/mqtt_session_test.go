@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/gateway/mqttgate/wire"
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 	"godwit.dev/godwit/test/cluster"
 )
@@ -20,7 +21,11 @@ import (
 func TestMQTTSessionsSurviveKills(t *testing.T) {
 	blackbox.Long(t)
 	onBothStores(t, func(t *testing.T, server *blackbox.Server) {
-		for _, m := range makers() {
+		clients := makers()
+		if strings.HasSuffix(t.Name(), "/PostgreSQL") && !thorough.Run() {
+			clients = clients[:1] // the others differ on the wire, and SQLite's server has met them
+		}
+		for _, m := range clients {
 			t.Run(m.name, func(t *testing.T) { sessionSurvives(t, server, m) })
 		}
 		t.Run("its time", func(t *testing.T) { sessionEndsInTime(t, server) })

@@ -18,6 +18,7 @@ import (
 
 	webpush "github.com/SherClockHolmes/webpush-go"
 
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 	"godwit.dev/godwit/test/firefox"
 )
@@ -225,6 +226,7 @@ func TestFirefoxReceivesWhatLibrariesSend(t *testing.T) {
 
 func TestFirefoxMissesNothingThroughRestarts(t *testing.T) {
 	blackbox.Long(t)
+	thorough.IfChanged(t, "internal/gateway/pushgate", "TestFirefoxReceivesWhatLibrariesSend")
 	p := startPushService(t)
 	endpoint := func() string {
 		var s struct{ Endpoint string }

@@ -14,6 +14,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 	"godwit.dev/godwit/test/firefox"
 )
@@ -205,6 +206,7 @@ func listens(t *testing.T, browser string) {
 // TestBrowsersReadTheCodeOfAClose uses WebTransport without the client.
 func TestBrowsersReadTheCodeOfAClose(t *testing.T) {
 	blackbox.Long(t)
+	thorough.IfChanged(t, "internal/gateway/quicgate", "TestBrowsersListenOverWebTransport")
 	s := startQUIC(t)
 	for _, browser := range browsers {
 		t.Run(browser, func(t *testing.T) {
@@ -223,6 +225,7 @@ func TestBrowsersReadTheCodeOfAClose(t *testing.T) {
 // TestChromiumFallsBackWhereUDPIsBlocked gives the page an address whose packets vanish, then one that nobody has.
 func TestChromiumFallsBackWhereUDPIsBlocked(t *testing.T) {
 	blackbox.Long(t)
+	thorough.IfChanged(t, "internal/gateway/quicgate", "TestBrowsersListenOverWebTransport")
 	s := startQUIC(t)
 	hole, err := net.ListenPacket("udp", "127.0.0.1:0")
 	if err != nil {

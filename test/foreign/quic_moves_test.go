@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -74,6 +75,7 @@ func (n *nat) moves(t *testing.T) {
 // TestBrowsersKeepTheirSessionWhenTheirAddressChanges moves a page that speaks: the server learns the new address from its packets.
 func TestBrowsersKeepTheirSessionWhenTheirAddressChanges(t *testing.T) {
 	blackbox.Long(t)
+	thorough.IfChanged(t, "internal/gateway/quicgate", "TestAioquicListens, which moves, too")
 	s := startQUIC(t)
 	// quic-go loses one of the client's connection IDs with each move and gets three (quic-go/quic-go#5819). Chromium has none.
 	for browser, moves := range map[string]int{"chromium": 20, "firefox": 3} {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"godwit.dev/godwit/internal/server/certs/certstest"
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -229,6 +230,7 @@ func TestAioquicGetsTopicsByDatagram(t *testing.T) {
 // TestAioquicMisbehaves sends what no client should, and checks that each is answered as the reference says.
 func TestAioquicMisbehaves(t *testing.T) {
 	blackbox.Long(t)
+	thorough.IfChanged(t, "internal/gateway/quicgate", "TestAioquicListens")
 	s := startQUIC(t)
 	for scenario, want := range map[string]struct{ names, end string }{
 		"junk":      {"welcome error error error error error pong closed", ""},

@@ -11,12 +11,10 @@ import (
 
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
-
-	"godwit.dev/godwit/test/blackbox"
 )
 
 func TestAPersonLooksAfterTheAudience(t *testing.T) {
-	blackbox.Long(t)
+	ifChanged(t, "TestABotsOwnerSendsACampaignWithAButtonAndTakesItBack")
 	bot := newBot(t)
 	s := newStage(t, "--allow-private-urls")
 	s.has(bot)
@@ -75,7 +73,7 @@ func (s *stage) exports(format, has, lacks string) {
 }
 
 func TestAnImportShowsHowMuchOfTheFileIsSent(t *testing.T) {
-	blackbox.Long(t)
+	ifChanged(t, "TestABotsOwnerSendsACampaignWithAButtonAndTakesItBack")
 	s := newStage(t)
 	s.signIn("dev")
 	file := filepath.Join(t.TempDir(), "chats.csv")

@@ -135,7 +135,7 @@ func (v *guest) nothingWrong() {
 }
 
 func TestAnInboxIsUsedByMouseKeyboardAndFinger(t *testing.T) {
-	blackbox.Long(t)
+	ifChanged(t, "TestTabsAndAPhoneAgreeAndSurviveARestart")
 	for name, start := range browsers {
 		t.Run(name, func(t *testing.T) {
 			h := newHarbour(t)
@@ -281,7 +281,7 @@ func TestTabsAndAPhoneAgreeAndSurviveARestart(t *testing.T) {
 }
 
 func TestContentOfAnInboxIsTextAndKeepsNobodyOut(t *testing.T) {
-	blackbox.Long(t)
+	ifChanged(t, "TestTabsAndAPhoneAgreeAndSurviveARestart")
 	axe, err := os.ReadFile(axeCore)
 	if err != nil {
 		blackbox.Skip(t, "axe-core is not there (cd clients/js && npm ci): %v", err)

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"godwit.dev/godwit/internal/sending/sendertest/botserver"
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -81,4 +82,11 @@ func (s *stage) publish(id, to string, push ...string) {
 		n["escalate"] = steps
 	}
 	s.call(http.MethodPost, "/v1/notifications", n)
+}
+
+// ifChanged skips the test of pages that are as they were when all tests of this package passed. guard is the test that uses some of them on each change.
+func ifChanged(t *testing.T, guard string) {
+	t.Helper()
+	blackbox.Long(t)
+	thorough.IfChanged(t, "test/webpage", guard)
 }

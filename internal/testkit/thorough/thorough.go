@@ -1,8 +1,11 @@
-// Package thorough limits what tests repeat: a small part runs on each change, everything in `make check-all`.
+// Package thorough limits what tests repeat: a small part runs on each change, everything in `make check-all`. The Makefile also knows parts that are as
+// they were when all their tests last passed.
 package thorough
 
 import (
 	"os"
+	"slices"
+	"strings"
 	"testing"
 )
 
@@ -22,5 +25,13 @@ func Only(t testing.TB, guard string) {
 	t.Helper()
 	if !Run() {
 		t.Skipf("make check-all runs it; on each change %s guards this", guard)
+	}
+}
+
+// IfChanged skips a test of a part, a folder, that is as it was when all its tests passed. guard names the tests of it that run on each change.
+func IfChanged(t testing.TB, part, guard string) {
+	t.Helper()
+	if slices.Contains(strings.Fields(os.Getenv("GODWIT_TEST_UNCHANGED")), part) {
+		t.Skipf("runs when %s has changed, and in make check-all; on each change %s guards this", part, guard)
 	}
 }
