@@ -11,9 +11,12 @@ import (
 
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"godwit.dev/godwit/test/blackbox"
 )
 
 func TestAPersonLooksAfterTheAudience(t *testing.T) {
+	blackbox.Long(t)
 	ifChanged(t, "TestABotsOwnerSendsACampaignWithAButtonAndTakesItBack")
 	bot := newBot(t)
 	s := newStage(t, "--allow-private-urls")
@@ -73,6 +76,7 @@ func (s *stage) exports(format, has, lacks string) {
 }
 
 func TestAnImportShowsHowMuchOfTheFileIsSent(t *testing.T) {
+	blackbox.Long(t)
 	ifChanged(t, "TestABotsOwnerSendsACampaignWithAButtonAndTakesItBack")
 	s := newStage(t)
 	s.signIn("dev")

@@ -21,6 +21,7 @@ import (
 const hostile = `"'--></script></textarea></title><img src=x onerror=alert(1)>`
 
 func TestTheConsoleShowsHowTheServerIs(t *testing.T) {
+	blackbox.Long(t)
 	ifChanged(t, "TestOperatorsManageAppsInABrowser")
 	s := newStage(t, "--allow-private-urls", "--node", "node-1")
 	s.givesKey("dev")

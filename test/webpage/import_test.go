@@ -10,10 +10,13 @@ import (
 
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
+
+	"godwit.dev/godwit/test/blackbox"
 )
 
 // TestAPersonImportsATableWithBadLines imports 10,000 lines, downloads the problems of 12, and undoes the import.
 func TestAPersonImportsATableWithBadLines(t *testing.T) {
+	blackbox.Long(t)
 	ifChanged(t, "TestABotsOwnerSendsACampaignWithAButtonAndTakesItBack")
 	s := newStage(t)
 	s.signIn("dev")

@@ -135,6 +135,7 @@ func (v *guest) nothingWrong() {
 }
 
 func TestAnInboxIsUsedByMouseKeyboardAndFinger(t *testing.T) {
+	blackbox.Long(t)
 	ifChanged(t, "TestTabsAndAPhoneAgreeAndSurviveARestart")
 	for name, start := range browsers {
 		t.Run(name, func(t *testing.T) {
@@ -281,6 +282,7 @@ func TestTabsAndAPhoneAgreeAndSurviveARestart(t *testing.T) {
 }
 
 func TestContentOfAnInboxIsTextAndKeepsNobodyOut(t *testing.T) {
+	blackbox.Long(t)
 	ifChanged(t, "TestTabsAndAPhoneAgreeAndSurviveARestart")
 	axe, err := os.ReadFile(axeCore)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/chromedp/chromedp"
 
 	"godwit.dev/godwit/internal/testkit/thorough"
+	"godwit.dev/godwit/test/blackbox"
 )
 
 // languages are those that the test looks at and takes pictures of, with commas between them; empty: those with the longest words.
@@ -157,6 +158,7 @@ func (p *person) speaks(tag, name string) {
 }
 
 func TestTheConsoleSpeaksTheLanguageThatAPersonChooses(t *testing.T) {
+	blackbox.Long(t)
 	ifChanged(t, "TestOperatorsManageAppsInABrowser")
 	bot := newBot(t)
 	s := newStage(t, "--allow-private-urls")

@@ -9,6 +9,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"godwit.dev/godwit/test/blackbox"
 )
 
 // key presses a key on the page itself.
@@ -29,6 +31,7 @@ func (p *person) arrives(path, shows string) {
 }
 
 func TestSupportFindsAPersonAndWhatTheyWereToldByTheKeyboard(t *testing.T) {
+	blackbox.Long(t)
 	ifChanged(t, "TestThePageSaysWhyANotificationDidNotArrive")
 	s := newStage(t)
 	s.call(http.MethodPost, "/v1/notifications", map[string]any{"id": "ride-1", "to": "anna", "title": "New ride", "body": "At the north pier. " + hostile, "data": map[string]any{"fare": 120}, "ttl": "1h"})

@@ -8,11 +8,14 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"godwit.dev/godwit/test/blackbox"
 )
 
 // TestASegmentIsBuiltByTheKeyboardOnAPhone builds a segment row by row at the width of a phone, by the keyboard alone: the expression and the
 // count follow each row, the rows follow the expression, and the focus stays where somebody types.
 func TestASegmentIsBuiltByTheKeyboardOnAPhone(t *testing.T) {
+	blackbox.Long(t)
 	ifChanged(t, "TestABotsOwnerSendsACampaignWithAButtonAndTakesItBack")
 	s := newStage(t)
 	for i := range 12 {

@@ -58,6 +58,7 @@ func (p *person) holdsAPhone() {
 }
 
 func TestAHookIsSetUpByTheKeyboardOnAPhone(t *testing.T) {
+	blackbox.Long(t)
 	ifChanged(t, "TestOperatorsManageAppsInABrowser")
 	billing := newReceiver(t)
 	s := newStage(t, "--allow-private-urls")
@@ -117,6 +118,7 @@ func TestAHookIsSetUpByTheKeyboardOnAPhone(t *testing.T) {
 }
 
 func TestALostKeyIsReplacedByTheKeyboardOnAPhone(t *testing.T) {
+	blackbox.Long(t)
 	ifChanged(t, "TestPeopleSeeWhatTheirRoleMayDo")
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain())
 	lost := newKey(t, server, "publish", "orders service")
@@ -177,6 +179,7 @@ func (s *stage) isToldOfAnother() {
 }
 
 func TestEverySettingOfAnAppHasAFormInABrowser(t *testing.T) {
+	blackbox.Long(t)
 	ifChanged(t, "TestOperatorsManageAppsInABrowser")
 	s := newStage(t, "--allow-private-urls")
 	s.signIn("dev")

@@ -87,6 +87,5 @@ func (s *stage) publish(id, to string, push ...string) {
 // ifChanged skips the test of pages that are as they were when all tests of this package passed. guard is the test that uses some of them on each change.
 func ifChanged(t *testing.T, guard string) {
 	t.Helper()
-	blackbox.Long(t)
 	thorough.IfChanged(t, "test/webpage", guard)
 }

@@ -264,6 +264,7 @@ func TestAFreshServersFirstPushByTheGuideAlone(t *testing.T) {
 
 // A bot's owner does the same in Telegram, and a page with a live connection.
 func TestFreshServersReachABotAndALiveConnectionByTheirGuides(t *testing.T) {
+	blackbox.Long(t)
 	ifChanged(t, "TestAFreshServersFirstPushByTheGuideAlone")
 	bot := newBot(t)
 	server, key := fresh(t)

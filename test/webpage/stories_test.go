@@ -61,6 +61,7 @@ func TestABotsOwnerSendsACampaignWithAButtonAndTakesItBack(t *testing.T) {
 // A new colleague, who is in a group of the identity provider, signs in on a phone and looks for a person. An administrator sees and ends that
 // session.
 func TestANewColleagueSignsInByTheKeyboardOnAPhone(t *testing.T) {
+	blackbox.Long(t)
 	ifChanged(t, "TestPeopleSeeWhatTheirRoleMayDo")
 	provider, addr := providertest.Start(t), blackbox.Free(t)
 	server := blackbox.Start(t, blackbox.Dev(), blackbox.Plain(), blackbox.Env("GODWIT_OIDC_CLIENT_SECRET="+providertest.Secret), blackbox.Args(

@@ -5,11 +5,14 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"godwit.dev/godwit/test/blackbox"
 )
 
 // TestAPersonWritesATemplate writes a template in two languages, meets somebody else's change, deletes it, brings it back and begins a
 // campaign with it.
 func TestAPersonWritesATemplate(t *testing.T) {
+	blackbox.Long(t)
 	ifChanged(t, "TestABotsOwnerSendsACampaignWithAButtonAndTakesItBack")
 	s := newStage(t)
 	s.call(http.MethodPut, "/v1/templates/welcome", map[string]any{"content": map[string]any{"title": "Welcome, {{name|friend}}", "body": "Good that you are here. " + hostile, "language": "en", "locales": map[string]any{"de": map[string]any{"title": "Willkommen"}}}})

@@ -7,10 +7,13 @@ import (
 
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+
+	"godwit.dev/godwit/test/blackbox"
 )
 
 // A person who leaves a form with what they have typed is asked first; one who has stored it, or typed nothing, is not.
 func TestWhatIsTypedIsNotLeftWithoutAQuestion(t *testing.T) {
+	blackbox.Long(t)
 	ifChanged(t, "TestOperatorsManageAppsInABrowser")
 	s := newStage(t)
 	var asked atomic.Int32

@@ -6,10 +6,13 @@ import (
 	"testing"
 
 	"github.com/chromedp/chromedp"
+
+	"godwit.dev/godwit/test/blackbox"
 )
 
 // TestAPersonUploadsAFileForACampaign chooses a file in the form of a campaign, and sends the campaign with it.
 func TestAPersonUploadsAFileForACampaign(t *testing.T) {
+	blackbox.Long(t)
 	ifChanged(t, "TestABotsOwnerSendsACampaignWithAButtonAndTakesItBack")
 	bot := newBot(t)
 	s := newStage(t, "--allow-private-urls")

@@ -6,11 +6,14 @@ import (
 
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
+
+	"godwit.dev/godwit/test/blackbox"
 )
 
 // TestTwoVariantsAreComparedByTheKeyboardOnAPhone composes a campaign with two variants, answers the question, reads the report, and
 // decides.
 func TestTwoVariantsAreComparedByTheKeyboardOnAPhone(t *testing.T) {
+	blackbox.Long(t)
 	ifChanged(t, "TestABotsOwnerSendsACampaignWithAButtonAndTakesItBack")
 	bot := newBot(t)
 	s := newStage(t, "--allow-private-urls", "--public-url", "https://push.example.org")

@@ -202,6 +202,7 @@ func (p *person) repeats(script, problem string) {
 }
 
 func TestACampaignFromSignInToRecall(t *testing.T) {
+	blackbox.Long(t)
 	ifChanged(t, "TestABotsOwnerSendsACampaignWithAButtonAndTakesItBack")
 	bot := newBot(t)
 	s := newStage(t, "--allow-private-urls")
