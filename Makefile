@@ -197,10 +197,11 @@ READS_clients/kotlin := clients/kotlin examples/android api/vectors api/godwit/v
 READS_clients/js     := clients/js api/vectors api/godwit/v1 docs/guides/inbox-component.md docs/guides/react-native.md internal/server/sdk
 READS_clients/python := clients/python api/vectors api/godwit/v1 docs/guides/python.md
 READS_test/webpage   := test/webpage test/blackbox/chromium clients/js/src internal/server/admin internal/server/docsite internal/server/sdk
-READS_internal/gateway/quicgate := internal/gateway/quicgate test/foreign clients/js/src/live go.mod
-READS_internal/gateway/pushgate := internal/gateway/pushgate test/foreign test/firefox go.mod
-GO_PARTS := test/webpage internal/gateway/quicgate internal/gateway/pushgate
-digest    = git ls-files -z $(READS_$1) ':!$1/tested' | xargs -0 sha256sum | sha256sum | cut -c 1-64
+READS_internal/gateway/quicgate := internal/gateway/quicgate test/foreign/quic* test/foreign/clients test/foreign/requirements.txt clients/js/src/live go.mod
+READS_internal/gateway/pushgate := internal/gateway/pushgate test/foreign/push* test/foreign/clients test/firefox go.mod
+READS_clients        := clients/go clients/js clients/python docs/guides go.mod
+GO_PARTS := test/webpage internal/gateway/quicgate internal/gateway/pushgate clients
+digest    = git ls-files -z $(READS_$1) ':(exclude,glob)**/tested' | xargs -0 sha256sum | sha256sum | cut -c 1-64
 unchanged = [ -z "$(GODWIT_TEST_THOROUGH)" ] && [ "$$($(call digest,$1))" = "$$(cat $1/tested 2>/dev/null)" ]
 
 # With PACKAGES narrowed, Go alone is tested.

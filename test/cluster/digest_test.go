@@ -15,11 +15,11 @@ func TestEachNotificationIsInOneDigestOnThreeNodes(t *testing.T) {
 	t.Parallel()
 	blackbox.Long(t)
 	c := Start(t, Options{})
-	g := &blackbox.Gathering{Keys: thorough.Rounds(300, 10_000), Items: 4, Nodes: c.Nodes}
+	g := &blackbox.Gathering{Keys: thorough.Rounds(150, 10_000), Items: 4, Nodes: c.Nodes}
 	g.Prepare(t)
 	var killing sync.WaitGroup
 	killing.Go(func() {
-		for round := range thorough.Rounds(3, 24) {
+		for round := range thorough.Rounds(2, 24) {
 			<-time.After(1500 * time.Millisecond) // what gathers meanwhile is the load, and nothing waits for it
 			victim := c.Nodes[round%len(c.Nodes)]
 			victim.Kill()

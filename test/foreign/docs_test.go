@@ -14,6 +14,7 @@ import (
 
 	"godwit.dev/godwit/internal/testkit/freeport"
 	"godwit.dev/godwit/internal/testkit/redisserver/redistest"
+	"godwit.dev/godwit/internal/testkit/thorough"
 	"godwit.dev/godwit/test/blackbox"
 )
 
@@ -93,7 +94,12 @@ func TestCommandsOfTheDocumentationWork(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Run(name, func(t *testing.T) { runPage(t, all, curl) })
+		t.Run(name, func(t *testing.T) {
+			if installs(all) {
+				thorough.IfChanged(t, "clients", "each client's own test")
+			}
+			runPage(t, all, curl)
+		})
 	}
 	if ran < 10 && !testing.Short() {
 		t.Errorf("only %d blocks were found", ran)
@@ -136,11 +142,16 @@ func runPage(t *testing.T, all []block, curl string) {
 	}
 }
 
+// installs reports whether blocks install clients from a checkout, which takes most of the time of all pages.
+func installs(all []block) bool {
+	return slices.ContainsFunc(all, func(b block) bool { return strings.Contains(b.script, "godwit/clients/") })
+}
+
 // checkout copies the source to the folder of pages that begin in a checkout. It returns an environment in which their downloads are found
 // without a network.
 func checkout(t *testing.T, all []block, dir string) (env []string) {
 	t.Helper()
-	if !slices.ContainsFunc(all, func(b block) bool { return strings.Contains(b.script, "godwit/clients/") }) {
+	if !installs(all) {
 		return nil
 	}
 	for _, tool := range []string{"go", "python3", "npm"} {
