@@ -1,5 +1,5 @@
-// Package thorough limits what tests repeat: a small part runs on each change, everything in `make check-all`. The Makefile also knows parts that are as
-// they were when all their tests last passed.
+// Package thorough limits what tests repeat: a small part runs on each change, everything in `make check-all`. The Makefile also knows which parts
+// have not changed since all of their tests passed.
 package thorough
 
 import (
@@ -28,7 +28,8 @@ func Only(t testing.TB, guard string) {
 	}
 }
 
-// IfChanged skips a test of a part, a folder, that is as it was when all its tests passed. guard names the tests of it that run on each change.
+// IfChanged skips a test of a part, a folder, unless a file of the part has changed since all of its tests passed. guard names the tests that run on
+// each change.
 func IfChanged(t testing.TB, part, guard string) {
 	t.Helper()
 	if slices.Contains(strings.Fields(os.Getenv("GODWIT_TEST_UNCHANGED")), part) {
