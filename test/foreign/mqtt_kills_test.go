@@ -76,6 +76,13 @@ func publishesSurvive(t *testing.T, kills int, store ...string) {
 	for _, name := range []string{"away", "member away"} {
 		follow[name].start(t)
 	}
+	t.Cleanup(func() {
+		for name, f := range follow {
+			if t.Failed() {
+				t.Logf("%s: %s", name, f)
+			}
+		}
+	})
 	blackbox.Eventually(t, "all have what was answered", func() error {
 		return errors.Join(follow["here"].lacks(jobs.answered), follow["away"].lacks(jobs.answered),
 			lackBoth(jobs.answered, follow["member here"], follow["member away"]), follow["inbox here"].lacks(notes.answered))
@@ -210,6 +217,8 @@ type follower struct {
 	device *goDevice
 	mu     sync.Mutex
 	got    []int
+	// For a test that fails: how often it was connected, and to a session that was not there.
+	connected, fresh int
 }
 
 // begin subscribes, and then stays or goes away for now.
@@ -245,6 +254,12 @@ func (f *follower) start(t *testing.T) {
 				f.mu.Unlock()
 				f.device.Do(command{Do: "ack", Ref: e.Ref})
 			case e.Event == "connected" && e.Code == 0 && e.Text == "<nil>":
+				f.mu.Lock()
+				f.connected++
+				if !e.Present {
+					f.fresh++
+				}
+				f.mu.Unlock()
 				if !e.Present {
 					f.device.Do(command{Do: "subscribe", Filter: f.filter, QoS: 1})
 				}
@@ -278,6 +293,12 @@ func numberIn(payload string) int {
 		return -1
 	}
 	return n
+}
+
+func (f *follower) String() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return fmt.Sprintf("connected %d times, %d of them without its session, got %d", f.connected, f.fresh, f.got)
 }
 
 func (f *follower) all() []int {
