@@ -190,8 +190,9 @@ test: ## run all tests, installing what they need (narrow with PACKAGES=./intern
 	@$(MAKE) --no-print-directory go-test BESIDE='$(strip $(CLIENT_TESTS) $(BESIDE))'
 
 # Parts whose tests take long, with what they are made of and what their tests read. PART/tested holds the digest of these files when all tests of
-# the part last passed; make test writes it. Where it differs, and in make check-all, all of them run. Elsewhere nothing of deploy and Kotlin is
-# tested, and of the others what shows that the part and the server still understand each other.
+# the part last passed; make test writes it where GODWIT_TEST_STRICT lets no test be skipped. Where the digest differs, and in make check-all, all
+# of them run. Elsewhere nothing of deploy and Kotlin is tested, and of the others what shows that the part and the server still understand each
+# other.
 READS_deploy         := deploy docs/reference/config.md docs/reference/metrics.md go.mod tools/manual tools/formula tools/clientreadme clients/js/package.json clients/python/pyproject.toml
 READS_clients/kotlin := clients/kotlin examples/android api/vectors api/godwit/v1/client.proto docs/guides/phones.md
 READS_clients/js     := clients/js api/vectors api/godwit/v1 docs/guides/inbox-component.md docs/guides/react-native.md internal/server/sdk
@@ -202,6 +203,7 @@ READS_internal/gateway/pushgate := internal/gateway/pushgate test/foreign/push* 
 READS_clients        := clients/go clients/js clients/python docs/guides go.mod
 GO_PARTS := test/webpage internal/gateway/quicgate internal/gateway/pushgate clients
 digest    = git ls-files -z $(READS_$1) ':(exclude,glob)**/tested' | xargs -0 sha256sum | sha256sum | cut -c 1-64
+passed    = if [ -n "$(GODWIT_TEST_STRICT)" ]; then $(call digest,$1) >$1/tested; fi
 unchanged = [ -z "$(GODWIT_TEST_THOROUGH)" ] && [ "$$($(call digest,$1))" = "$$(cat $1/tested 2>/dev/null)" ]
 
 # With PACKAGES narrowed, Go alone is tested.
@@ -217,7 +219,7 @@ go-test: $(GOTESTSUM) $(if $(strip $(BESIDE)),$(TOOLS_BESIDE)) $(foreach p,$(TOO
 	@$(IN_MEMORY); export GODWIT_TEST_UNCHANGED=; $(foreach p,$(GO_PARTS),if $(call unchanged,$p); then GODWIT_TEST_UNCHANGED+='$p '; fi;) \
 	PATH='$(USER_PATH)' $(BIN)/gotestsum --format pkgname-and-test-fails --raw-command -- $(BIN)/testrun -make '$(BESIDE)' -raced '$(RACED)' -p $(TESTS_AT_ONCE) -flags '$(TESTFLAGS)' -race-flags '$(RACEFLAGS)' $(if $(filter ./...,$(PACKAGES)),$(LONGEST)) $(PACKAGES)
 ifeq ($(origin PACKAGES)$(origin TESTFLAGS),filefile)
-	@$(foreach p,$(GO_PARTS),$(call digest,$p) >$p/tested;)
+	@$(foreach p,$(GO_PARTS),$(call passed,$p);)
 endif
 
 # What changed since this branch left main (SINCE names another commit), what imports it, and one walk through the built program. Tests
@@ -236,7 +238,7 @@ quick: ## test what you changed, what imports it, and one walk through the progr
 # The wheel is tested as it is installed, against a server built from here.
 .PHONY: python-test
 python-test: $(PYTHON_VENV) ## lint, type-check and test the Python client against a server built for it; a few tests if it did not change
-	@if $(call unchanged,clients/python); then $(MAKE) --no-print-directory python-test-all PYTESTFLAGS='$(PYTHON_WALK)'; else $(MAKE) --no-print-directory python-test-all PYTESTFLAGS= && $(call digest,clients/python) >clients/python/tested; fi
+	@if $(call unchanged,clients/python); then $(MAKE) --no-print-directory python-test-all PYTESTFLAGS='$(PYTHON_WALK)'; else $(MAKE) --no-print-directory python-test-all PYTESTFLAGS= && $(call passed,clients/python); fi
 
 # What of an unchanged client is tested: that it publishes, listens, subscribes, and follows objects.
 JS_WALK := live topics requests objects
@@ -254,7 +256,7 @@ python-test-all: $(PYTHON_VENV) ## all tests of the Python client (narrow with P
 
 .PHONY: js-test
 js-test: $(NODE_MODULES) chromium ## run the tests of the JavaScript client, against a server built for them; a few if it did not change
-	@if $(call unchanged,$(JS)); then cd $(JS) && npm test --silent -- $(JS_WALK); else (cd $(JS) && npm test --silent) && $(call digest,$(JS)) >$(JS)/tested; fi
+	@if $(call unchanged,$(JS)); then cd $(JS) && npm test --silent -- $(JS_WALK); else (cd $(JS) && npm test --silent) && $(call passed,$(JS)); fi
 
 .PHONY: js-server
 js-server:
