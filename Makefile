@@ -237,14 +237,15 @@ quick: ## test what you changed, what imports it, and one walk through the progr
 
 # The wheel is tested as it is installed, against a server built from here.
 .PHONY: python-test
-python-test: $(PYTHON_VENV) ## lint, type-check and test the Python client against a server built for it; a few tests if it did not change
-	@if $(call unchanged,clients/python); then $(MAKE) --no-print-directory python-test-all PYTESTFLAGS='$(PYTHON_WALK)'; else $(MAKE) --no-print-directory python-test-all PYTESTFLAGS= && $(call passed,clients/python); fi
+python-test: $(PYTHON_VENV) ## lint, type-check and test the Python client against a server built for it; a few tests if it did not change (choose with PYTESTFLAGS='-k listen')
+	@if $(call unchanged,clients/python); then $(MAKE) --no-print-directory python-test-all PYTESTFLAGS='$(or $(PYTESTFLAGS),$(PYTHON_WALK))'; \
+	else $(MAKE) --no-print-directory python-test-all $(if $(PYTESTFLAGS),,&& $(call passed,clients/python)); fi
 
 # What of an unchanged client is tested: that it publishes, listens, subscribes, and follows objects.
 JS_WALK := live topics requests objects
 PYTHON_WALK := tests/test_publish.py tests/test_topics.py tests/test_objects.py tests/test_requests.py
 .PHONY: python-test-all
-python-test-all: $(PYTHON_VENV) ## all tests of the Python client (narrow with PYTESTFLAGS='-k listen')
+python-test-all: $(PYTHON_VENV) ## all tests of the Python client
 	$(GO) build -ldflags '-s -w' -o $(BIN)/python/godwit ./cmd/godwit
 	cd clients/python && $(PYTHON)/python -m ruff format --check . && $(PYTHON)/python -m ruff check .
 	rm -rf $(BIN)/python/dist

@@ -76,13 +76,6 @@ func publishesSurvive(t *testing.T, kills int, store ...string) {
 	for _, name := range []string{"away", "member away"} {
 		follow[name].start(t)
 	}
-	t.Cleanup(func() {
-		for name, f := range follow {
-			if t.Failed() {
-				t.Logf("%s: %s", name, f)
-			}
-		}
-	})
 	blackbox.Eventually(t, "all have what was answered", func() error {
 		return errors.Join(follow["here"].lacks(jobs.answered), follow["away"].lacks(jobs.answered),
 			lackBoth(jobs.answered, follow["member here"], follow["member away"]), follow["inbox here"].lacks(notes.answered))
@@ -217,7 +210,7 @@ type follower struct {
 	device *goDevice
 	mu     sync.Mutex
 	got    []int
-	// For a test that fails: how often it was connected, and to a session that was not there.
+	// How often it was connected, and to a session that was not there: a failing test says it.
 	connected, fresh int
 }
 
@@ -254,12 +247,7 @@ func (f *follower) start(t *testing.T) {
 				f.mu.Unlock()
 				f.device.Do(command{Do: "ack", Ref: e.Ref})
 			case e.Event == "connected" && e.Code == 0 && e.Text == "<nil>":
-				f.mu.Lock()
-				f.connected++
-				if !e.Present {
-					f.fresh++
-				}
-				f.mu.Unlock()
+				f.came(e.Present)
 				if !e.Present {
 					f.device.Do(command{Do: "subscribe", Filter: f.filter, QoS: 1})
 				}
@@ -295,10 +283,21 @@ func numberIn(payload string) int {
 	return n
 }
 
+// came counts a connection.
+func (f *follower) came(present bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.connected++
+	if !present {
+		f.fresh++
+	}
+}
+
+// String implements fmt.Stringer.
 func (f *follower) String() string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return fmt.Sprintf("connected %d times, %d of them without its session, got %d", f.connected, f.fresh, f.got)
+	return fmt.Sprintf("%s, connected %d times, %d of them without its session, has %d", f.me.ID, f.connected, f.fresh, f.got)
 }
 
 func (f *follower) all() []int {
@@ -319,7 +318,7 @@ func lackBoth(answered int, devices ...*follower) error {
 	}
 	for i := range answered {
 		if !has[i] {
-			return fmt.Errorf("%s lacks %d of %d", devices[0].me.ID, i, answered)
+			return fmt.Errorf("%d of %d is lacking: %s", i, answered, devices)
 		}
 	}
 	return nil
